@@ -1,0 +1,39 @@
+# make reproduce   the paper's figures and the table of its claims, into results/
+# make test        lint, types and the test suite
+# Both build .venv from constraints.txt first and work in either order.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+OUT    ?= results
+SEEDS  ?= 10
+
+.PHONY: reproduce test lint types suite clean
+
+reproduce: $(VENV)/.core
+	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
+
+test: lint types suite
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+suite: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis

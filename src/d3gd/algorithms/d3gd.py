@@ -1,0 +1,141 @@
+"""D3GD: Di-DGD whose weights follow the data, as the paper has it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from d3gd.arrays import Floats
+from d3gd.errors import SettingsError
+from d3gd.network import Network
+from d3gd.rules.exact import closest_combination
+from d3gd.rules.sums import TrackedSums, TrueSums
+from d3gd.schedules import Schedule, at, positive, within
+from d3gd.state import PerAgent, PerEdge
+
+Rule = Literal["decentralized", "global", "exact"]
+
+
+class D3GDState(NamedTuple):
+    """The memory of D3GD."""
+
+    x: PerAgent  # (agents, d)  models
+    Y: PerAgent  # (agents, n)  Perron trackers
+    abar: PerEdge  # (edges,)   the weights before anchoring
+    memory: Any  # what the rule tracks
+
+
+@dataclass(frozen=True, kw_only=True)
+class D3GD:
+    r"""Dynamic directed decentralized gradient descent.
+
+    Each iteration takes a Di-DGD step with :math:`A^k = (1-\delta) \bar A^k + \delta A^0`, then moves every row of
+    :math:`\bar A` against the gradient of the design function
+
+    .. math::
+        J_k(A) = \|(A - 1\pi^\top) X\|_F^2
+                 - \tfrac{2\gamma}{n} \langle (A - 1\pi^\top) X, (I - 1\pi^\top) \tilde Y^{-1} G \rangle,
+        \qquad \bar a_i^{k+1} = P_\Delta \big( \bar a_i^k - \eta_k\, 2 \langle x_j, v_i \rangle_{j \in N_i} \big),
+
+    .. math::
+        v_i = (A X)_i - \hat x - \tfrac{\gamma (1-\delta)}{n} \big( g_i / [y_i]_i - \hat g \big), \qquad
+        \hat x = \textstyle\sum_l \pi_l x_l, \quad \hat g = \sum_l (\pi_l / [y_l]_l)\, g_l .
+
+    Args:
+        step_size: :math:`\gamma_k`, a number or a function of the iteration.
+        refine_step: :math:`\eta_k`, the step of the weights.
+        anchor: :math:`\delta`, the share of the initial weights that always remains.
+        rule: ``"decentralized"`` is Algorithm 1, with trackers in place of the two sums; ``"global"`` is eq. (pgd) with
+            the true ones, the plain D3GD of the paper's figures; ``"exact"`` is eq. (naivedecay), which minimises the
+            design function before the step (with ``anchor=0`` as printed there).
+        chain_rule: The paper's gradient has the factor :math:`1-\delta` in its second term only. As printed by default;
+            True puts it in both: the gradient of :math:`\bar J_k(\bar A) = J_k((1-\delta)\bar A + \delta A^0)`.
+        participation: The probability that an agent moves its row in an iteration. The paper's experiments move all.
+
+    Example:
+        >>> import d3gd
+        >>> graph, problem = d3gd.graphs.ring(4), d3gd.problems.quadratic(agents=4, dim=3)
+        >>> result = d3gd.run(D3GD(step_size=0.02), graph, problem, iterations=50)
+        >>> bool((result.weights.sum(axis=1) - 1 < 1e-12).all())
+        True
+
+    References:
+        Du and Wai, *Decentralized learning with dynamically refined edge weights*, 2026, section 3.
+    """
+
+    step_size: float | Schedule
+    refine_step: float | Schedule = 1.0
+    anchor: float = 0.2
+    rule: Rule = "decentralized"
+    chain_rule: bool = False
+    participation: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+        positive("refine_step", self.refine_step)
+        within("anchor", self.anchor, 0, 1)
+        within("participation", self.participation, 0, 1, closed="(]")
+        if self.rule not in ("decentralized", "global", "exact"):
+            raise SettingsError(f"rule = {self.rule!r}: choose 'decentralized', 'global' or 'exact'")
+
+    @property
+    def decentralized(self) -> bool:
+        """Only Algorithm 1 keeps to what arrives along the edges."""
+        return self.rule == "decentralized"
+
+    @property
+    def _sums(self) -> TrackedSums | TrueSums:
+        return TrackedSums() if self.decentralized else TrueSums()
+
+    def init(self, net: Network, x0: Floats) -> D3GDState:
+        r"""Start from ``x0``, the unit vectors and :math:`\bar A^0 = A^0`."""
+        return D3GDState(x=x0, Y=net.eye(), abar=net.a0, memory=self._sums.init(net, x0))
+
+    def point(self, s: D3GDState) -> Floats:
+        """Gradients are wanted at the models."""
+        return s.x
+
+    def weights(self, net: Network, s: D3GDState) -> Floats:
+        r"""Return :math:`A = (1-\delta) \bar A + \delta A^0`."""
+        return (1 - self.anchor) * s.abar + self.anchor * net.a0
+
+    def scale(self, net: Network, s: D3GDState) -> Floats:
+        """Return the tracked :math:`[y_i]_i`, which freezes as the weights move."""
+        return net.own(s.Y)[:, 0]
+
+    def step(self, net: Network, g: Floats, s: D3GDState, k: int) -> D3GDState:
+        """Take a Di-DGD step and refine the weights, the exact rule before the step and the others after it."""
+        rule: Any = self._sums
+        gamma, y = at(self.step_size, k), net.own(s.Y)
+        sent = net.exchange(x=s.x, Y=s.Y, **rule.message(s.memory, g))
+        hat = rule.look(net, s.memory, self.weights(net, s), s.x, g, y)
+        push = gamma / net.n * (g / y - hat.g)
+
+        if self.rule == "exact":
+            s = s._replace(abar=self._moved(net, s.abar, self._minimiser(net, s, sent.x, hat.x, push), k))
+        a = self.weights(net, s)
+        mixed = net.mix(a, sent.x)
+        x = mixed - gamma * g / (net.n * y)
+        Y = net.mix(a, sent.Y)
+        abar = s.abar
+        if self.rule != "exact":
+            inner = 1 - self.anchor
+            v = (inner if self.chain_rule else 1.0) * (mixed - hat.x) - inner * push
+            slope = 2 * net.dot(v, sent.x, origin=hat.x)
+            abar = self._moved(net, abar, net.project(abar - at(self.refine_step, k) * slope), k)
+        return D3GDState(x=x, Y=Y, abar=abar, memory=rule.advance(net, s.memory, a, sent, g, x - s.x))
+
+    def _minimiser(self, net: Network, s: D3GDState, received: Floats, hat: Floats, push: Floats) -> Floats:
+        r"""Return :math:`\arg\min_{\bar A} J_k((1-\delta)\bar A + \delta A^0)`.
+
+        Up to a constant, row i of :math:`J_k(A)` is :math:`\|a_i X - \hat x - \frac{\gamma}{n}(g_i/y_i - \hat g)\|^2`.
+        """
+        delta = self.anchor
+        wanted = (hat + push - delta * net.mix(net.a0, received)) / (1 - delta)
+        return closest_combination(net, s.abar, received, wanted)
+
+    def _moved(self, net: Network, old: Floats, new: Floats, k: int) -> Floats:
+        """Return the new rows of the agents that take part in iteration k, and the old ones of the rest."""
+        if self.participation == 1:
+            return new
+        return np.where(net.spread(net.draw(k) < self.participation), new, old)

@@ -1,0 +1,81 @@
+"""Directed decentralized gradient descent, the paper's eq. (strategy:1)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from d3gd.arrays import Floats
+from d3gd.network import Network
+from d3gd.schedules import Schedule, at, positive, within
+from d3gd.state import PerAgent
+
+
+class DiDGDState(NamedTuple):
+    """The memory of Di-DGD."""
+
+    x: PerAgent  # (agents, d)  models
+    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiDGD:
+    r"""Directed decentralized gradient descent.
+
+    .. math::
+        x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma_k}{n\,[y_i^k]_i} \nabla f_i(x_i^k), \qquad
+        y_i^{k+1} = \sum_j a_{ij} y_j^k, \quad y_i^0 = e_i.
+
+    Since :math:`[y_i^k]_i \to \pi_i`, every agent ends with the weight 1/n in the objective although the weights are
+    only row-stochastic. On long cycles :math:`[y_i]_i` first collapses (to :math:`2^{-(n-1)}` on a one-way ring with
+    half weights) before it recovers, and the step explodes; ``warmup`` lets it recover first.
+
+    Args:
+        step_size: :math:`\gamma_k`, a number or a function of the iteration.
+        warmup: How many iterations mix only y, before the models move. The paper has none.
+
+    Example:
+        >>> import d3gd
+        >>> problem = d3gd.problems.quadratic(agents=5, dim=3)
+        >>> d3gd.run(DiDGD(step_size=0.05), d3gd.graphs.ring(5), problem, iterations=100).status
+        'completed'
+
+    References:
+        Du and Wai, *Decentralized learning with dynamically refined edge weights*, 2026, eq. (strategy:1);
+        Xi, Mai, Xin, Abed and Khan, *Linear convergence in optimization over directed graphs with row-stochastic
+        matrices*, IEEE Transactions on Automatic Control 63, 2018.
+    """
+
+    step_size: float | Schedule
+    warmup: int = 0
+
+    decentralized = True
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+        within("warmup", self.warmup, 0, float("inf"))
+
+    def init(self, net: Network, x0: Floats) -> DiDGDState:
+        """Start from ``x0`` and the unit vectors."""
+        return DiDGDState(x=x0, Y=net.eye())
+
+    def point(self, s: DiDGDState) -> Floats:
+        """Gradients are wanted at the models."""
+        return s.x
+
+    def step(self, net: Network, g: Floats, s: DiDGDState, k: int) -> DiDGDState:
+        """Mix, and step against the rescaled gradient."""
+        if k < self.warmup:
+            return DiDGDState(x=s.x, Y=net.mix(net.a0, net.exchange(Y=s.Y).Y))
+        gamma = at(self.step_size, k)
+        sent = net.exchange(x=s.x, Y=s.Y)
+        return DiDGDState(
+            x=net.mix(net.a0, sent.x) - gamma * g / (net.n * net.own(s.Y)),
+            Y=net.mix(net.a0, sent.Y),
+        )
+
+    def weights(self, net: Network, s: DiDGDState) -> Floats:
+        """The weights never change."""
+        return net.a0
+
+    def scale(self, net: Network, s: DiDGDState) -> Floats:
+        """Return the tracked :math:`[y_i]_i`."""
+        return net.own(s.Y)[:, 0]

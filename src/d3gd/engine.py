@@ -1,0 +1,232 @@
+"""The only loop."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from d3gd import records
+from d3gd import weights as weighting
+from d3gd.algorithms.base import Algorithm
+from d3gd.arrays import CSR, Floats
+from d3gd.errors import ProblemError, SettingsError, WeightsError
+from d3gd.graphs import Digraph
+from d3gd.metrics import Log, Metric, Snapshot, choose
+from d3gd.network import Network
+from d3gd.problems import Problem
+from d3gd.progress import progress_bar
+from d3gd.result import Result, Status
+from d3gd.runfolder import RunFolder
+
+Callback: TypeAlias = Callable[[Snapshot], bool | None]
+
+_RUNAWAY = 1e12  # how far beyond its start a model may go before the run counts as diverged
+_LOOK = 10  # iterations between two looks at whether it has
+
+
+class _Position(NamedTuple):
+    """Where a run stands; replaced as a whole, so that an interrupt always finds it consistent."""
+
+    k: int
+    state: Any
+    bytes_sent: int
+
+
+def run(
+    algorithm: Algorithm[Any],
+    graph: Digraph,
+    problem: Any,
+    *,
+    iterations: int,
+    every: int = 10,
+    seed: int = 0,
+    weights: CSR | None = None,
+    x0: Floats | None = None,
+    metrics: Iterable[str] | Mapping[str, Metric] | None = None,
+    target: Mapping[str, float] | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: bool | None = None,
+    out: str | Path | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool = False,
+    notes: Mapping[str, Any] | None = None,
+) -> Result:
+    """Run an algorithm on a graph and a problem.
+
+    Args:
+        algorithm: The method, e.g. ``d3gd.DiDGD(step_size=0.1)``.
+        graph: Who hears whom; strongly connected, one agent per agent of the problem.
+        problem: The objectives, e.g. ``d3gd.problems.sigmoid_classification(agents=20)``.
+        iterations: How many to run.
+        every: Record the metrics every so many iterations, and at the first and the last.
+        seed: The key of the algorithm's own random draws; a problem has its own.
+        weights: The initial weights; Metropolis weights by default.
+        x0: The initial models, (n, d) or one (d,) for all; zeros by default.
+        metrics: Names from ``d3gd.metrics.METRICS``, or a mapping of names to functions of a snapshot.
+        target: Stop at the first record where each of these metrics is at or below its value.
+        callbacks: Called with the snapshot at every record; one that returns True stops the run.
+        progress: Show a progress bar; by default only on a terminal.
+        out: A folder for the run's files: settings, metrics, weights, models and checkpoints.
+        checkpoint_every: Iterations between two checkpoints in ``out``; by default a twentieth of the run.
+        resume: Continue from the newest complete checkpoint in ``out``, bit for bit as if never interrupted.
+        notes: What else to keep in the run's settings.
+
+    Returns:
+        The records, final models and weights, and a status; divergence is a status, not an exception.
+
+    Example:
+        >>> import d3gd
+        >>> result = d3gd.run(
+        ...     d3gd.D3GD(step_size=0.1, rule="global"),
+        ...     d3gd.graphs.erdos_renyi(20, 0.6, seed=0),
+        ...     d3gd.problems.sigmoid_classification(agents=20, alpha=0.1, seed=0),
+        ...     iterations=20,
+        ... )
+        >>> result.iterations
+        array([ 0, 10, 20])
+    """
+    _require_count("iterations", iterations, least=0)
+    _require_count("every", every, least=1)
+    _require_count("checkpoint_every", checkpoint_every or 1, least=1)
+    matrix, start = _checked_start(graph, problem, weights, x0)
+    log = Log(choose(metrics, problem, graph.n))
+    _require_recorded(target or {}, log)
+    settings = {
+        "algorithm": describe(algorithm),
+        "graph": {"agents": graph.n, "links": graph.link_count},
+        "problem": problem.describe() if isinstance(problem, Problem) else {"kind": type(problem).__name__},
+        "iterations": iterations,
+        "every": every,
+        "seed": seed,
+        "metrics": log.names,
+        "versions": records.versions(),
+        **(notes or {}),
+    }
+    net = Network(graph, matrix, seed=seed, sees_all=not algorithm.decentralized)
+    at, seconds_before = _Position(0, algorithm.init(net, start), 0), 0.0
+    folder = None
+    if out is not None:
+        data = problem.fingerprint() if isinstance(problem, Problem) else settings["problem"]
+        identity = [settings["algorithm"], data, every, seed, log.names]
+        folder = RunFolder(
+            Path(out), resume=resume, settings=settings, identity=identity, graph=graph, weights=matrix, x0=start
+        )
+        k, state, bytes_sent, seconds_before = folder.restore(at.state, log)
+        at = _Position(k, state, bytes_sent)
+    net.bytes_sent = at.bytes_sent
+    saves = checkpoint_every or max(every, iterations // 20)
+    limit = _RUNAWAY * (1 + float(np.abs(start).max(initial=0)))
+    status: Status | None = None
+    message = ""
+    began = time.perf_counter()
+
+    def seconds() -> float:
+        return seconds_before + time.perf_counter() - began
+
+    def save() -> None:
+        if folder is not None:
+            folder.checkpoint(*at, seconds(), log)
+
+    with (
+        # Products here are small: threads would cost more than they bring, and one keeps the bits the same.
+        threadpool_limits(1, "blas"),
+        np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+        progress_bar(progress, iterations, type(algorithm).__name__) as show,
+    ):
+        try:
+            while status is None:
+                k, x = at.k, algorithm.point(at.state)
+                due = k % every == 0 or k >= iterations
+                runaway = (due or k % _LOOK == 0) and not np.abs(x).max() <= limit
+                if (due or runaway) and not log.has(k):
+                    snapshot = Snapshot(
+                        k=k,
+                        x=x,
+                        weights=graph.matrix(algorithm.weights(net, at.state)),
+                        scale=algorithm.scale(net, at.state),
+                        problem=problem,
+                        step_size=getattr(algorithm, "step_size", float("nan")),
+                        bytes_sent=at.bytes_sent,
+                    )
+                    row = log.add(snapshot)
+                    show(k, _headline(row))
+                    if target and all(row[name] <= level for name, level in target.items()):
+                        status = "target"
+                    stops = [callback(snapshot) for callback in callbacks]  # each is called, whatever others say
+                    if any(stops):
+                        status = "stopped"
+                if runaway:
+                    status, message = "diverged", f"a model left all bounds by iteration {k}; try a smaller step size"
+                elif k >= iterations:
+                    status = status or "completed"
+                if status is not None or (k > 0 and k % saves == 0):
+                    save()
+                if status is None:
+                    state = algorithm.step(net, problem.gradients(x, k), at.state, k)
+                    at = _Position(k + 1, state, net.bytes_sent)
+        except WeightsError as error:  # the refined weights no longer make a network
+            status, message = "diverged", f"iteration {at.k}: {error}"
+        except KeyboardInterrupt:
+            save()
+            raise
+    result = Result(
+        iterations=log.iterations(),
+        metrics=log.arrays(),
+        x=algorithm.point(at.state),
+        weights=graph.matrix(algorithm.weights(net, at.state)),
+        status=status,
+        message=message,
+        seconds=seconds(),
+        settings=settings,
+    )
+    if folder is not None:
+        result.save(folder.path)
+    return result
+
+
+def describe(settings: Any) -> dict[str, Any]:
+    """Return an algorithm's name and settings, ready for JSON; a schedule is told by its repr."""
+    fields = asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else {}
+    return {
+        "kind": type(settings).__name__,
+        **{name: repr(value) if callable(value) else value for name, value in fields.items()},
+    }
+
+
+def _checked_start(graph: Digraph, problem: Any, weights: CSR | None, x0: Floats | None) -> tuple[CSR, Floats]:
+    """Return the initial weights and models, once graph, problem and both fit together."""
+    if problem.agents != graph.n:
+        raise ProblemError(
+            f"the problem has {problem.agents} agents but the graph has {graph.n}; make both the same size"
+        )
+    graph.require_strongly_connected()
+    matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
+    shape = (graph.n, problem.dim)
+    start = np.zeros(shape) if x0 is None else np.asarray(x0, dtype=np.float64)
+    if start.shape not in (shape, shape[1:]):
+        raise ProblemError(f"x0 has shape {start.shape}; give {shape}, or {shape[1:]} to start all agents alike")
+    if not np.isfinite(start).all():
+        raise ProblemError("x0 holds NaN or infinite numbers; give finite ones")
+    return matrix, np.array(np.broadcast_to(start, shape))
+
+
+def _require_count(name: str, value: Any, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise SettingsError(f"{name} = {value!r}: it must be a whole number of at least {least}")
+
+
+def _require_recorded(target: Mapping[str, float], log: Log) -> None:
+    missing = [name for name in target if name not in log.names]
+    if missing:
+        raise SettingsError(
+            f"target names {missing[0]!r}, which this run does not record; choose among {', '.join(log.names)}"
+        )
+
+
+def _headline(row: Mapping[str, Any]) -> str:
+    shown = [name for name in row if name.startswith(("stationarity", "disagreement"))]
+    return "  ".join(f"{name} {row[name]:.2e}" for name in shown)

@@ -1,0 +1,25 @@
+"""What d3gd raises. Each message says what was found, what is needed and what to do, in one line."""
+
+
+class D3GDError(Exception):
+    """Any error that a user of d3gd can cause and mend."""
+
+
+class GraphError(D3GDError):
+    """A graph that cannot be built, or that an algorithm cannot run on."""
+
+
+class WeightsError(D3GDError):
+    """A matrix that is not a row-stochastic set of weights on its graph."""
+
+
+class ProblemError(D3GDError):
+    """Data or a problem that does not fit: NaN, wrong shapes, wrong number of agents."""
+
+
+class SettingsError(D3GDError):
+    """A parameter or a settings file with a value outside its allowed range."""
+
+
+class RecordError(D3GDError):
+    """A run folder or a checkpoint that cannot be written, read or continued."""

@@ -1,0 +1,209 @@
+"""What a run records: the only place that may look at all agents at once.
+
+Each metric is a function of a :class:`Snapshot` and returns a number, or one number per agent. :data:`METRICS` names
+them; ``d3gd.run(..., metrics=[...])`` chooses among them or takes functions of one's own.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from d3gd import theory
+from d3gd.arrays import CSR, Array, Floats, Ints
+from d3gd.errors import SettingsError
+from d3gd.problems import Problem
+from d3gd.schedules import Schedule, at
+from d3gd.weights import perron
+
+EXACT_UP_TO = 1000  # agents; beyond, metrics that need n gradients of F are taken at the mean model instead
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A run at one iteration, seen from outside.
+
+    Attributes:
+        k: The iteration.
+        x: All agents' models, (n, d).
+        weights: The weights in use, CSR.
+        scale: What each agent takes for its Perron weight, or None.
+        problem: The problem.
+        step_size: The algorithm's step size.
+        bytes_sent: What has been sent over all edges so far.
+    """
+
+    k: int
+    x: Floats
+    weights: CSR
+    scale: Floats | None
+    problem: Any
+    step_size: float | Schedule
+    bytes_sent: int
+
+    @cached_property
+    def pi(self) -> Floats:
+        """The left Perron vector of the weights in use."""
+        return perron(self.weights)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """The mean model, (1, d)."""
+        return np.mean(self.x, axis=0, keepdims=True)
+
+    @cached_property
+    def accuracies(self) -> Floats:
+        """Every agent's accuracy on the test data."""
+        return np.asarray(self.problem.accuracies(self.x))
+
+
+Metric: TypeAlias = Callable[[Snapshot], Any]
+
+
+def stationarity(s: Snapshot) -> float:
+    r"""Return :math:`\frac1n \sum_i \|\nabla F(x_i)\|^2`."""
+    return _mean_square(s.problem.global_gradients(s.x))
+
+
+def stationarity_at_mean(s: Snapshot) -> float:
+    r"""Return :math:`\|\nabla F(\bar x)\|^2` at the mean model: one gradient of F instead of n."""
+    return _mean_square(s.problem.global_gradients(s.mean))
+
+
+def disagreement(s: Snapshot) -> float:
+    r"""Return :math:`\frac{1}{n^2} \sum_{ij} \|x_i - x_j\|^2 = \frac2n \sum_i \|x_i - \bar x\|^2`."""
+    return 2 * _mean_square(s.x - s.mean)
+
+
+def loss(s: Snapshot) -> float:
+    r"""Return :math:`\frac1n \sum_i F(x_i)`."""
+    return float(s.problem.loss(s.x))
+
+
+def loss_at_mean(s: Snapshot) -> float:
+    r"""Return :math:`F(\bar x)` at the mean model."""
+    return float(s.problem.loss(s.mean))
+
+
+def accuracy(s: Snapshot) -> float:
+    """Return the share of test samples that the agents' models classify correctly, averaged over agents."""
+    return float(s.accuracies.mean())
+
+
+def accuracy_worst(s: Snapshot) -> float:
+    """Return the test accuracy of the worst agent."""
+    return float(s.accuracies.min())
+
+
+def accuracy_per_agent(s: Snapshot) -> Floats:
+    """Return every agent's test accuracy."""
+    return s.accuracies
+
+
+def n_min_pi(s: Snapshot) -> float:
+    r"""Return :math:`n \min_i \pi_i`: 1 where all are heard alike, near 0 where some agent is starved."""
+    return float(len(s.pi) * s.pi.min())
+
+
+def perron_error(s: Snapshot) -> float:
+    r"""Return :math:`\max_i |[y_i]_i / \pi_i - 1|`: how far the agents' Perron weights are from the true ones."""
+    return float(np.max(np.abs(_scale(s) / s.pi - 1)))
+
+
+def design(s: Snapshot) -> float:
+    r"""Return the paper's design function :math:`J_k(A^k)`."""
+    g = s.problem.gradients(s.x, s.k)
+    return theory.design_function(s.weights, s.x, g, _scale(s), at(s.step_size, s.k), s.pi)
+
+
+def bytes_sent(s: Snapshot) -> int:
+    """Return the bytes sent over all edges so far; self-loops are free."""
+    return s.bytes_sent
+
+
+METRICS: Mapping[str, Metric] = {
+    "stationarity": stationarity,
+    "stationarity_at_mean": stationarity_at_mean,
+    "disagreement": disagreement,
+    "loss": loss,
+    "loss_at_mean": loss_at_mean,
+    "accuracy": accuracy,
+    "accuracy_worst": accuracy_worst,
+    "accuracy_per_agent": accuracy_per_agent,
+    "n_min_pi": n_min_pi,
+    "perron_error": perron_error,
+    "design": design,
+    "bytes": bytes_sent,
+}
+
+
+def default_metrics(problem: Any, n: int) -> dict[str, Metric]:
+    """Return what a run records unless told otherwise; above :data:`EXACT_UP_TO` agents, F at the mean model only."""
+    whole = n <= EXACT_UP_TO
+    names = ["stationarity" if whole else "stationarity_at_mean", "disagreement"]
+    if not isinstance(problem, Problem) or problem.has_loss:
+        names.append("loss" if whole else "loss_at_mean")
+    if whole:
+        names.append("n_min_pi")
+        if isinstance(problem, Problem) and problem.accuracies(np.zeros((1, problem.dim))) is not None:
+            names += ["accuracy", "accuracy_worst", "accuracy_per_agent"]
+    return {name: METRICS[name] for name in [*names, "bytes"]}
+
+
+def choose(metrics: "Iterable[str] | Mapping[str, Metric] | None", problem: Any, n: int) -> dict[str, Metric]:
+    """Return the metrics to record, by name."""
+    if metrics is None:
+        return default_metrics(problem, n)
+    if isinstance(metrics, Mapping):
+        return dict(metrics)
+    names = list(metrics)
+    unknown = [name for name in names if name not in METRICS]
+    if unknown:
+        raise SettingsError(f"metric {unknown[0]!r} is not known; choose among {', '.join(METRICS)}")
+    return {name: METRICS[name] for name in names}
+
+
+class Log:
+    """The records of a run so far: the metrics of each recorded iteration."""
+
+    def __init__(self, metrics: Mapping[str, Metric]) -> None:
+        self._metrics = metrics
+        self.rows: list[tuple[int, dict[str, Any]]] = []
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics' names."""
+        return list(self._metrics)
+
+    def has(self, k: int) -> bool:
+        """Whether iteration ``k`` is the last that was recorded."""
+        return bool(self.rows) and self.rows[-1][0] == k
+
+    def add(self, snapshot: Snapshot) -> dict[str, Any]:
+        """Record one iteration, whole or not at all."""
+        row = {name: metric(snapshot) for name, metric in self._metrics.items()}
+        self.rows.append((snapshot.k, row))
+        return row
+
+    def iterations(self) -> Ints:
+        """Return the recorded iterations."""
+        return np.array([k for k, _ in self.rows], dtype=np.int64)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return one array per metric."""
+        return {name: np.array([row[name] for _, row in self.rows]) for name in self._metrics}
+
+
+def _mean_square(rows: Floats) -> float:
+    return float(np.einsum("id,id->", rows, rows) / len(rows))
+
+
+def _scale(s: Snapshot) -> Floats:
+    if s.scale is None:
+        raise SettingsError(
+            "this algorithm keeps no Perron estimate, so 'perron_error' and 'design' have no meaning for it; "
+            "leave them out of metrics"
+        )
+    return s.scale

@@ -1,0 +1,141 @@
+"""The verbs in which every algorithm speaks of agents and edges."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from d3gd.arrays import CSR, Array, Floats, Ints
+from d3gd.errors import D3GDError
+from d3gd.graphs import Digraph
+from d3gd.random import keyed_uniform
+from d3gd.simplex import RowSimplices
+from d3gd.spectrum import perron
+from d3gd.transports.alone import Alone
+
+_GATHERED = 1 << 16  # numbers that `dot` gathers at a time, so that its buffers stay in the cache
+
+
+class Inbox:
+    """What a block's agents have received along their in-edges, one array per name that was sent."""
+
+    def __init__(self, arrived: dict[str, Array]) -> None:
+        self._arrived = arrived
+
+    def __getattr__(self, name: str) -> Floats:
+        try:
+            return self._arrived[name]
+        except KeyError:
+            raise AttributeError(f"nothing named {name!r} was sent") from None
+
+
+class Network:
+    """A block of agents, the edges into them, and the only ways to compute across edges.
+
+    An algorithm is handed a network and never asks where the agents live. Per-agent values are arrays whose first
+    axis is the block's agents; per-edge values are flat vectors over the block's edges in CSR order, an agent's own
+    self-loop included.
+
+    Attributes:
+        n: The number of agents in the whole network.
+        agents: The indices of this block's agents.
+        a0: The initial weights over the block's edges, :math:`A^0`.
+        bytes_sent: What :meth:`exchange` has sent over all edges so far; self-loops are free.
+    """
+
+    def __init__(self, graph: Digraph, weights: CSR, *, seed: int = 0, sees_all: bool = True) -> None:
+        self.n = graph.n
+        self.agents: Ints = np.arange(graph.n)
+        self.a0: Floats = weights.data
+        self.bytes_sent = 0
+        self._transport = Alone(graph.n)
+        self._graph = graph
+        self._seed = seed
+        self._sees_all = sees_all
+        self._starts = graph.indptr[:-1]
+        self._rows = graph.targets
+        self._columns = self._transport.columns(graph.sources)
+        self._links = graph.link_count
+        self._matrix = csr_array((self.a0, self._columns, graph.indptr), shape=(graph.n, graph.n))
+        self._simplices = RowSimplices(graph.indptr)
+
+    def exchange(self, **arrays: Array) -> Inbox:
+        """Send each agent's rows along its out-edges: the only communication there is."""
+        numbers = sum(array[0].nbytes for array in arrays.values())
+        self.bytes_sent += self._links * numbers
+        return Inbox(self._transport.exchange(arrays))
+
+    def mix(self, a: Floats, received: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
+        self._matrix.data = a
+        mixed: Floats = self._matrix @ received
+        return mixed
+
+    def dot(self, v: Floats, received: Floats, origin: Floats) -> Floats:
+        r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i.
+
+        A constant added to all of a row's values changes no projection on the simplex, so the origin is free to
+        choose; near the received models it spares the digits that their common part would cost.
+        """
+        values = np.empty(len(self._columns))
+        edges = max(1, _GATHERED // v.shape[1])
+        for first in range(0, len(values), edges):
+            here = slice(first, first + edges)
+            rows = self._rows[here]
+            difference = received[self._columns[here]]
+            difference -= origin[rows]
+            np.einsum("ed,ed->e", v[rows], difference, out=values[here])
+        return values
+
+    def heard(self, received: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Yield, for every agent, the places of its in-edges and the rows that came along them."""
+        ends = [*self._starts, len(self._columns)]
+        for first, last in pairwise(ends):
+            yield slice(first, last), received[self._columns[first:last]]
+
+    def project(self, edges: Floats) -> Floats:
+        """Project each agent's edge values onto its probability simplex."""
+        return self._simplices(edges)
+
+    def reduce(self, edges: Floats, how: Any = np.add) -> Floats:
+        """Return one value per agent from its in-edges: their sum, or with ``np.maximum`` their largest."""
+        reduced: Floats = how.reduceat(edges, self._starts)
+        return reduced
+
+    def spread(self, values: Array) -> Array:
+        """Return each agent's value on each of its in-edges."""
+        spread: Array = values[self._rows]
+        return spread
+
+    def eye(self) -> Floats:
+        """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
+        rows = np.zeros((len(self.agents), self.n))
+        rows[np.arange(len(self.agents)), self.agents] = 1.0
+        return rows
+
+    def own(self, Y: Floats) -> Floats:
+        """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
+        return Y[np.arange(len(self.agents)), self.agents][:, None]
+
+    def draw(self, k: int) -> Floats:
+        """Return a uniform number per agent, keyed by (seed, agent, iteration)."""
+        return keyed_uniform(self._seed, self.agents, k, 1)[:, 0]
+
+    def everyone(self, values: Array) -> Array:
+        """Return all agents' values: global knowledge, refused to whatever claims to be decentralized."""
+        self._require_sight()
+        return self._transport.gather(values)
+
+    def perron(self, a: Floats) -> Floats:
+        """Return the left Perron vector of the whole network's weights: global knowledge as well."""
+        self._require_sight()
+        return perron(self._graph.matrix(self._transport.gather(a)))
+
+    def _require_sight(self) -> None:
+        if not self._sees_all:
+            raise D3GDError(
+                "a decentralized algorithm asked for all agents' values; agents know only what arrives along their "
+                "in-edges: use net.exchange, or declare the algorithm with decentralized = False"
+            )

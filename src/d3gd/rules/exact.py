@@ -1,0 +1,37 @@
+"""The rule of eq. (naivedecay): the weights that minimise the design function, row by row."""
+
+import numpy as np
+from scipy.optimize import nnls
+
+from d3gd.arrays import Floats
+from d3gd.network import Network
+
+
+def closest_combination(net: Network, a: Floats, received: Floats, target: Floats) -> Floats:
+    r"""Return :math:`\arg\min \| \sum_j a_{ij} x_j - t_i \|^2` over every agent's simplex.
+
+    With :math:`m(a) = \|\sum_j a_j (x_j - t)\|^2`, the non-negative least-squares problem
+    :math:`\min_{u \ge 0} \|\sum_j u_j (x_j - t)\|^2 + (\sum_j u_j - 1)^2` has along each ray :math:`u = s a` the
+    minimum :math:`m(a) / (1 + m(a))`, which grows with m: its solution, scaled to sum to 1, is the one sought. Lawson
+    and Hanson's active sets find it in finitely many steps. A row whose neighbours all sent the same vector is flat and
+    keeps its weights.
+
+    Args:
+        net: The network.
+        a: The weights so far, over the edges.
+        received: The vectors to combine.
+        target: One target per agent.
+
+    References:
+        Lawson and Hanson, *Solving least squares problems*, 1974, chapter 23.
+    """
+    best = a.copy()
+    for i, (edges, heard) in enumerate(net.heard(received)):
+        if np.all(heard == heard[0]):
+            continue
+        away = heard - target[i]
+        size = np.linalg.norm(away, axis=1).max()
+        rows = np.vstack([away.T / size, np.ones(len(heard))])
+        u, _ = nnls(rows, np.append(np.zeros(len(rows) - 1), 1.0))
+        best[edges] = u / u.sum()
+    return best

@@ -1,0 +1,69 @@
+"""The folder of a run: what was started, and where it can go on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from d3gd import records
+from d3gd.arrays import CSR, Array, Floats
+from d3gd.errors import RecordError
+from d3gd.graphs import Digraph
+from d3gd.metrics import Log
+from d3gd.state import flatten, restore
+
+
+class RunFolder:
+    """Settings and start written once, checkpoints along the way; nothing already there is ever overwritten.
+
+    Args:
+        path: The folder; it must be new or empty, unless ``resume``.
+        resume: Go on with the run that the folder holds, if it holds one.
+        settings: What to write to ``settings.json``.
+        identity: What two runs must share to be the same experiment, besides their start.
+        graph: The network.
+        weights: The initial weights.
+        x0: The initial models.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        resume: bool,
+        settings: dict[str, Any],
+        identity: Any,
+        graph: Digraph,
+        weights: CSR,
+        x0: Floats,
+    ) -> None:
+        started = (path / "settings.json").exists()
+        if started and not resume:
+            raise RecordError(f"{path} already holds a run; resume it (resume=True, --resume) or choose another folder")
+        start = {"indptr": graph.indptr, "sources": graph.sources, "weights": weights.data, "x0": x0}
+        experiment = records.fingerprint(identity, *start.values())
+        self.path = records.make_folder(path)
+        self._every = int(settings["every"])
+        self._checkpoints = records.Checkpoints(path / "checkpoints", experiment)
+        self._found = self._checkpoints.newest() if resume else None
+        if not started:
+            records.write_arrays(path / "start.npz", start)
+        records.write_json(path / "settings.json", settings)
+
+    def restore(self, template: Any, log: Log) -> tuple[int, Any, int, float]:
+        """Return iteration, state, bytes sent and seconds of the newest checkpoint, and fill the log up to it."""
+        if self._found is None:
+            return 0, template, 0, 0.0
+        manifest, arrays = self._found
+        log.rows = [(k, row) for k, row in manifest["rows"] if k % self._every == 0]
+        return manifest["iteration"], restore(template, arrays), manifest["bytes_sent"], manifest["seconds"]
+
+    def checkpoint(self, k: int, state: Any, bytes_sent: int, seconds: float, log: Log) -> None:
+        """Write everything that the rest of the run depends on."""
+        facts = {"bytes_sent": bytes_sent, "seconds": seconds, "rows": log.rows}
+        self._checkpoints.write(k, flatten(state), json.loads(json.dumps(facts, default=_plain)))
+
+
+def _plain(value: Array | np.generic) -> Any:
+    return value.tolist()

@@ -1,0 +1,53 @@
+"""What an algorithm remembers between two iterations: a named tuple of arrays, whose fields say what they follow.
+
+From the three kinds below everything else follows: a checkpoint stores any state as plain named arrays, and
+another number of ranks can take the same file apart again.
+"""
+
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from d3gd.arrays import Array, Floats
+
+PerAgent: TypeAlias = Annotated[Floats, "agent"]  # first axis: the block's agents
+PerEdge: TypeAlias = Annotated[Floats, "edge"]  # first axis: the block's edges in CSR order
+Scalar: TypeAlias = Annotated[float, "scalar"]  # the same for all agents
+
+S = TypeVar("S")
+
+
+def _is_namedtuple(value: object) -> bool:
+    return isinstance(value, tuple) and type(value) is not tuple
+
+
+def flatten(state: Any, prefix: str = "") -> dict[str, Array]:
+    """Name every array of a (nested) state.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> class Point(NamedTuple):
+        ...     x: float
+        >>> flatten(Point(2.0))
+        {'x': array(2.)}
+    """
+    arrays: dict[str, Array] = {}
+    for name, value in zip(state._fields, state, strict=True):
+        if _is_namedtuple(value):
+            arrays |= flatten(value, f"{prefix}{name}.")
+        else:
+            arrays[prefix + name] = np.asarray(value)
+    return arrays
+
+
+def restore(template: S, arrays: dict[str, Array], prefix: str = "") -> S:
+    """Fill the shape of ``template`` with what :func:`flatten` once named."""
+    fields: dict[str, Any] = {}
+    for name, value in zip(template._fields, template, strict=True):  # type: ignore[attr-defined,call-overload]
+        if _is_namedtuple(value):
+            fields[name] = restore(value, arrays, f"{prefix}{name}.")
+        elif isinstance(value, np.ndarray):
+            fields[name] = arrays[prefix + name]
+        else:
+            fields[name] = type(value)(arrays[prefix + name])
+    return type(template)(**fields)
