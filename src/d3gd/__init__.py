@@ -1,14 +1,29 @@
 """Decentralized learning on directed graphs that learns whom each agent should listen to."""
 
-from d3gd import data, graphs, metrics, problems, schedules, theory, weights
-from d3gd.algorithms.d3gd import D3GD
-from d3gd.algorithms.didgd import DiDGD
-from d3gd.engine import run
-from d3gd.errors import D3GDError
-from d3gd.graphs import Digraph
-from d3gd.result import Result
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from d3gd import data, graphs, metrics, problems, schedules, theory, weights
+    from d3gd.algorithms.d3gd import D3GD
+    from d3gd.algorithms.didgd import DiDGD
+    from d3gd.digraph import Digraph
+    from d3gd.engine import run
+    from d3gd.errors import D3GDError
+    from d3gd.result import Result
 
 __version__ = "0.1.0"
+
+# Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
+_HOMES = {
+    "D3GD": "algorithms.d3gd",
+    "D3GDError": "errors",
+    "DiDGD": "algorithms.didgd",
+    "Digraph": "digraph",
+    "Result": "result",
+    "run": "engine",
+}
+_ROOMS = ("data", "graphs", "metrics", "problems", "schedules", "theory", "weights")
 
 __all__ = [
     "D3GD",
@@ -25,3 +40,17 @@ __all__ = [
     "theory",
     "weights",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"d3gd.{name}")
+    if name in _HOMES:
+        value = getattr(import_module(f"d3gd.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'd3gd' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

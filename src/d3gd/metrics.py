@@ -51,7 +51,8 @@ class Snapshot:
     @cached_property
     def mean(self) -> Floats:
         """The mean model, (1, d)."""
-        return np.mean(self.x, axis=0, keepdims=True)
+        mean: Floats = self.x.mean(axis=0, keepdims=True)
+        return mean
 
     @cached_property
     def accuracies(self) -> Floats:

@@ -141,18 +141,6 @@ def versions() -> dict[str, str]:
     }
 
 
-def fingerprint(*parts: Any) -> str:
-    """Return one SHA-256 of arrays and JSON-able values, to tell whether two runs are the same experiment."""
-    digest = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            digest.update(f"{part.dtype}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).tobytes())
-        else:
-            digest.update(json.dumps(part, sort_keys=True, default=repr).encode())
-    return digest.hexdigest()
-
-
 class Checkpoints:
     """The checkpoints of one run: a new folder each, complete once its manifest is there."""
 

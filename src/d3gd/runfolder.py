@@ -8,6 +8,7 @@ import numpy as np
 
 from d3gd import records
 from d3gd.arrays import CSR, Array, Floats
+from d3gd.digest import digest
 from d3gd.errors import RecordError
 from d3gd.graphs import Digraph
 from d3gd.metrics import Log
@@ -42,7 +43,7 @@ class RunFolder:
         if started and not resume:
             raise RecordError(f"{path} already holds a run; resume it (resume=True, --resume) or choose another folder")
         start = {"indptr": graph.indptr, "sources": graph.sources, "weights": weights.data, "x0": x0}
-        experiment = records.fingerprint(identity, *start.values())
+        experiment = digest(identity, *start.values())
         self.path = records.make_folder(path)
         self._every = int(settings["every"])
         self._checkpoints = records.Checkpoints(path / "checkpoints", experiment)

@@ -40,6 +40,7 @@ class RowSimplices:
         projected = np.empty_like(padded)
         for places, counts in self._buckets:
             rows = padded[places]
+            rows -= rows.max(axis=1, keepdims=True)  # else a row of huge numbers would not sum to one
             descending = -np.sort(-rows, axis=1)
             excess = np.cumsum(descending, axis=1) - 1.0
             support = np.count_nonzero(descending * counts > excess, axis=1)

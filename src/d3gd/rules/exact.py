@@ -1,7 +1,6 @@
 """The rule of eq. (naivedecay): the weights that minimise the design function, row by row."""
 
 import numpy as np
-from scipy.optimize import nnls
 
 from d3gd.arrays import Floats
 from d3gd.network import Network
@@ -25,6 +24,8 @@ def closest_combination(net: Network, a: Floats, received: Floats, target: Float
     References:
         Lawson and Hanson, *Solving least squares problems*, 1974, chapter 23.
     """
+    from scipy.optimize import nnls  # slow to import, and no other rule needs it
+
     best = a.copy()
     for i, (edges, heard) in enumerate(net.heard(received)):
         if np.all(heard == heard[0]):

@@ -1,0 +1,103 @@
+"""The paper's synthetic data: Gaussian classes in Dirichlet proportions."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from d3gd.arrays import Floats, Ints
+from d3gd.errors import ProblemError
+
+_MEANS, _AGENT, _TEST = 0, 1, 2  # key tags: one independent family of draws each
+
+
+def class_means(*, seed: int, classes: int, features: int) -> Floats:
+    """Means of the classes, N(0, I) each, keyed by the seed alone; shape (classes, features)."""
+    return np.random.default_rng([seed, _MEANS]).standard_normal((classes, features))
+
+
+def dirichlet_mixture(
+    *,
+    agents: int,
+    alpha: float | Sequence[float],
+    seed: int = 0,
+    classes: int = 10,
+    features: int = 10,
+    samples: int = 100,
+    block: Ints | Sequence[int] | None = None,
+) -> tuple[Floats, Ints]:
+    r"""Samples of Gaussian classes, in proportions that differ from agent to agent.
+
+    .. math::
+        \mu_c \sim N(0, I), \qquad p_i \sim \mathrm{Dirichlet}(\alpha_i), \qquad
+        m_i \sim \mathrm{Multinomial}(M, p_i), \qquad x \sim N(\mu_c, I) \text{ for } m_{ic} \text{ samples}
+
+    Every agent has its own key (seed, agent), so a block made alone equals its rows of the whole bitwise.
+
+    Args:
+        agents: Number of agents in the network.
+        alpha: Concentration, one for all or one per agent; small means that an agent sees few classes.
+        seed: Key of all draws.
+        classes: Number of classes.
+        features: Numbers in a sample.
+        samples: Samples of each agent.
+        block: Agents whose data to make; by default all.
+
+    Returns:
+        Features of shape (block, samples, features) and labels of shape (block, samples), sorted by class.
+
+    Example:
+        >>> X, y = dirichlet_mixture(agents=50, alpha=0.1, block=[7])
+        >>> X.shape, y.shape
+        ((1, 100, 10), (1, 100))
+    """
+    for name, value in (
+        ("agents", agents),
+        ("classes", classes),
+        ("features", features),
+        ("samples", samples),
+    ):
+        if value < 1:
+            raise ProblemError(f"{name} = {value}; use 1 or more")
+    concentration = check_alpha(alpha, agents)
+    chosen = np.arange(agents) if block is None else np.asarray(block, dtype=np.int64)
+    if chosen.ndim != 1 or chosen.size == 0 or chosen.min() < 0 or chosen.max() >= agents:
+        raise ProblemError(f"block {chosen.tolist()} must be a non-empty list of agents from 0 to {agents - 1}")
+    means = class_means(seed=seed, classes=classes, features=features)
+    X, y = np.empty((chosen.size, samples, features)), np.empty((chosen.size, samples), dtype=np.int64)
+    for row, agent in enumerate(chosen.tolist()):
+        draw = np.random.default_rng([seed, _AGENT, agent])
+        proportions = dirichlet(draw, float(concentration[agent]), classes)
+        y[row] = np.repeat(np.arange(classes), draw.multinomial(samples, proportions))
+        X[row] = means[y[row]] + draw.standard_normal((samples, features))
+    return X, y
+
+
+def mixture_test_set(*, seed: int, classes: int, features: int, samples: int) -> tuple[Floats, Ints]:
+    """Test samples of the same Gaussian classes, all equally likely, under a key of their own."""
+    draw = np.random.default_rng([seed, _TEST])
+    y = draw.integers(classes, size=samples)
+    X = class_means(seed=seed, classes=classes, features=features)[y]
+    return X + draw.standard_normal((samples, features)), y
+
+
+def dirichlet(draw: np.random.Generator, alpha: float, classes: int) -> Floats:
+    r"""One symmetric Dirichlet draw that stays finite for any positive alpha.
+
+    Uses that :math:`\Gamma(\alpha) \sim \Gamma(\alpha + 1)\, U^{1/\alpha}` and normalises the logarithms:
+    for alpha near zero every gamma variate itself underflows.
+    """
+    logs = np.log(draw.standard_gamma(alpha + 1.0, size=classes))
+    logs += np.log1p(-draw.random(classes)) / alpha
+    shares = np.exp(logs - logs.max())
+    proportions: Floats = shares / shares.sum()
+    return proportions
+
+
+def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
+    """One positive Dirichlet concentration per agent, from one number or one per agent."""
+    values = np.asarray(alpha, dtype=np.float64)
+    if values.shape not in ((), (agents,)):
+        raise ProblemError(f"alpha has shape {values.shape}; give one number, or one for each of {agents} agents")
+    if not (np.isfinite(values).all() and values.min() > 0.0):
+        raise ProblemError(f"alpha = {alpha}; every concentration must be a finite number above 0")
+    return np.broadcast_to(values, (agents,))

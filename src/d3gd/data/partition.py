@@ -1,0 +1,116 @@
+"""Dividing a labelled set: among agents, and into training and test data."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from d3gd.arrays import Array, Floats, Ints
+from d3gd.data.mixture import check_alpha, dirichlet
+from d3gd.errors import ProblemError
+
+_SPLIT, _HOLD_OUT = 4, 5  # key tags: one independent family of draws each
+
+
+def split_by_label(
+    X: Array, y: Array, *, agents: int, alpha: float | Sequence[float], seed: int = 0
+) -> list[tuple[Array, Array]]:
+    r"""Equal parts of a labelled set with Dirichlet label skew; no sample is given twice.
+
+    Each class is shuffled into a stack. In random order, every agent i draws class proportions
+    :math:`p_i \sim \mathrm{Dirichlet}(\alpha_i)` over all classes and fills its
+    :math:`\lfloor N / n \rfloor` places:
+
+    1. draw multinomial counts for the free places, from p_i restricted to the classes with samples left;
+    2. take as many of each class as its stack still holds;
+    3. repeat from 1 until no place is free.
+
+    Where p_i gives the classes that are left no probability at all, their remaining sizes stand in for it.
+    N mod n samples stay unused. An agent's samples come class by class.
+
+    Args:
+        X: Features; the first axis counts the samples.
+        y: Integer labels of 0 or more, shape (samples,).
+        agents: Number of parts.
+        alpha: Concentration, one for all or one per agent; small means that an agent sees few classes.
+        seed: Key of all draws.
+
+    Returns:
+        One pair (X, y) per agent.
+
+    Example:
+        >>> parts = split_by_label(np.arange(10.0)[:, None], np.arange(10) % 2, agents=3, alpha=0.1)
+        >>> [len(labels) for _, labels in parts]
+        [3, 3, 3]
+    """
+    X, y = _labelled(X, y)
+    if not 1 <= agents <= len(y):
+        raise ProblemError(f"{len(y)} samples cannot fill {agents} agents; use 1 to {len(y)} agents")
+    concentration = check_alpha(alpha, agents)
+    draw = np.random.default_rng([seed, _SPLIT])
+    stacks = [draw.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]
+    left = np.array([stack.size for stack in stacks])
+    chosen = np.empty((agents, len(y) // agents), dtype=np.int64)
+    for agent in draw.permutation(agents).tolist():
+        proportions = dirichlet(draw, float(concentration[agent]), len(stacks))
+        before = left.copy()
+        free = chosen.shape[1]
+        while free:
+            taken = np.minimum(draw.multinomial(free, _available(proportions, left)), left)
+            left -= taken
+            free -= int(taken.sum())
+        chosen[agent] = np.concatenate([s[a:b] for s, a, b in zip(stacks, left, before, strict=True)])
+    return [(X[rows], y[rows]) for rows in chosen]
+
+
+def _available(proportions: Floats, left: Ints) -> Floats:
+    """The proportions restricted to the classes with samples left."""
+    open_classes = np.where(left > 0, proportions, 0.0)
+    if open_classes.max() == 0.0:
+        open_classes = left.astype(np.float64)
+    open_classes /= open_classes.max()  # first to the scale of one: their sum may be too small to divide by
+    shares: Floats = open_classes / open_classes.sum()
+    return shares
+
+
+def hold_out(X: Array, y: Array, *, fraction: float, seed: int = 0) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Set a stratified share of the samples apart as test data.
+
+    The test set has the nearest whole number to fraction * N samples; each class gives its proportional share
+    rounded down, and the classes with the largest remainders one more.
+
+    Args:
+        X: Features; the first axis counts the samples.
+        y: Integer labels of 0 or more, shape (samples,).
+        fraction: Of the samples that go to the test set, at least 0 and below 1.
+        seed: Key of the draw.
+
+    Returns:
+        Two pairs (X, y), training and test data, each in the order of the input.
+
+    Example:
+        >>> train, test = hold_out(np.arange(10.0)[:, None], np.arange(10) % 2, fraction=0.4)
+        >>> len(train[1]), test[1].tolist().count(0), test[1].tolist().count(1)
+        (6, 2, 2)
+    """
+    X, y = _labelled(X, y)
+    if not 0.0 <= fraction < 1.0:
+        raise ProblemError(f"fraction = {fraction}; the share held out is at least 0 and below 1")
+    labels, counts = np.unique(y, return_counts=True)
+    wanted = fraction * counts
+    shares = np.floor(wanted).astype(np.int64)
+    extra = round(fraction * len(y)) - int(shares.sum())
+    shares[np.argsort(shares - wanted, kind="stable")[:extra]] += 1
+    draw = np.random.default_rng([seed, _HOLD_OUT])
+    apart = np.zeros(len(y), dtype=np.bool_)
+    for label, share in zip(labels, shares, strict=True):
+        apart[draw.permutation(np.flatnonzero(y == label))[:share]] = True
+    return (X[~apart], y[~apart]), (X[apart], y[apart])
+
+
+def _labelled(X: Array, y: Array) -> tuple[Array, Array]:
+    X, y = np.asarray(X), np.asarray(y)
+    if X.ndim < 1 or y.ndim != 1 or len(X) != len(y) or len(y) == 0:
+        raise ProblemError(f"X of shape {X.shape} and y of shape {y.shape}; pass one label per sample")
+    if y.dtype.kind not in "iu" or y.min() < 0:
+        raise ProblemError(f"labels of type {y.dtype} from {y.min()}; number the classes with integers 0, 1, 2, ...")
+    return X, y

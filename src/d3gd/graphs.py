@@ -1,0 +1,250 @@
+"""Graphs by name. Random ones are drawn again until strongly connected, or say why that will not happen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from d3gd.arrays import Ints
+from d3gd.digraph import Digraph, as_count
+from d3gd.errors import GraphError
+
+__all__ = [
+    "Digraph",
+    "complete",
+    "erdos_renyi",
+    "exponential",
+    "grid",
+    "random_geometric",
+    "regular",
+    "ring",
+    "star",
+]
+
+_DRAWS = 100
+
+
+def ring(n: int) -> Digraph:
+    """Return the one-way cycle: agent i is heard by agent i + 1 (mod n) only.
+
+    Example:
+        >>> ring(3).edges.tolist()
+        [[2, 0], [0, 1], [1, 2]]
+    """
+    agents = np.arange(as_count(n, "n"))
+    return Digraph.from_edges(n, np.column_stack([agents, np.roll(agents, -1)]))
+
+
+def exponential(n: int) -> Digraph:
+    """Return the graph where i is heard by i + 1, i + 2, i + 4, ... (mod n), every power of two below n.
+
+    Example:
+        >>> exponential(8).hops_from(0).tolist()
+        [0, 1, 1, 2, 1, 2, 2, 3]
+    """
+    agents = np.arange(as_count(n, "n"))
+    hops = [2**k for k in range((n - 1).bit_length())]
+    edges = [np.column_stack([agents, (agents + hop) % n]) for hop in hops]
+    return Digraph.from_edges(n, np.concatenate([np.empty((0, 2), dtype=np.int64), *edges]))
+
+
+def grid(rows: int, columns: int, *, torus: bool = False) -> Digraph:
+    """Return a lattice with links both ways between neighbours; agent ``r * columns + c`` sits at (r, c).
+
+    Args:
+        rows: The number of rows.
+        columns: The number of columns.
+        torus: Whether the borders are glued, so that nobody sits at an edge.
+
+    Returns:
+        The graph of ``rows * columns`` agents.
+
+    Example:
+        >>> grid(3, 4).link_count, grid(3, 4, torus=True).link_count
+        (34, 48)
+    """
+    agents = np.arange(as_count(rows, "rows") * as_count(columns, "columns")).reshape(rows, columns)
+    if torus:
+        pairs = [(agents, np.roll(agents, -1, axis=axis)) for axis in (0, 1)]
+    else:
+        pairs = [(agents[:-1], agents[1:]), (agents[:, :-1], agents[:, 1:])]
+    links = [np.column_stack([one.ravel(), other.ravel()]) for one, other in pairs]
+    return _both_ways(agents.size, np.concatenate(links))
+
+
+def complete(n: int) -> Digraph:
+    """Return the graph where everyone hears everyone."""
+    agents = np.arange(as_count(n, "n"))
+    return Digraph.from_edges(n, np.column_stack([np.repeat(agents, n), np.tile(agents, n)]))
+
+
+def star(n: int) -> Digraph:
+    """Return the graph where agent 0 hears all others and all others hear only agent 0."""
+    leaves = np.arange(1, as_count(n, "n"))
+    return _both_ways(n, np.column_stack([np.zeros_like(leaves), leaves]))
+
+
+def erdos_renyi(n: int, p: float, *, seed: int = 0) -> Digraph:
+    """Return a strongly connected directed Erdos-Renyi graph: each ordered pair is linked with probability p.
+
+    Args:
+        n: The number of agents.
+        p: The probability of a link, in (0, 1].
+        seed: The same seed gives the same graph.
+
+    Returns:
+        The first strongly connected one of at most 100 draws.
+
+    Example:
+        >>> erdos_renyi(20, 0.6, seed=1).is_strongly_connected
+        True
+    """
+    n = as_count(n, "n")
+    if not 0 < p <= 1:
+        raise GraphError(f"p = {p!r}: the probability of a link must be above 0 and at most 1")
+    rng = np.random.default_rng(as_count(seed, "seed", at_least=0))
+    someone_heard = 1 - (1 - p) ** (n - 1)
+    # Rows are drawn independently, so this power is exactly the chance that everyone hears somebody.
+    if n == 1 or someone_heard**n > 1e-9:
+        for _ in range(_DRAWS):
+            graph = Digraph.from_edges(n, _bernoulli_pairs(n, p, rng))
+            if graph.is_strongly_connected:
+                return graph
+    enough = 1 - (0.05 / n) ** (1 / (n - 1))
+    raise GraphError(
+        f"no strongly connected graph with n = {n} and p = {p:g} in {_DRAWS} draws: on average "
+        f"{n * (1 - p) ** (n - 1):.3g} agents hear nobody and as many are heard by nobody; "
+        f"p = {enough:.2g} or more would do"
+    )
+
+
+def _bernoulli_pairs(n: int, p: float, rng: np.random.Generator) -> Ints:
+    """Flip a coin for each of the n (n - 1) ordered pairs, drawing only the gaps between heads."""
+    pairs = n * (n - 1)
+    chunk = int(pairs * p + 5 * math.sqrt(pairs * p)) + 10
+    heads = np.array([-1], dtype=np.int64)
+    while heads[-1] < pairs:
+        gaps = np.minimum(rng.geometric(p, size=chunk), pairs + 1)
+        heads = np.concatenate([heads, heads[-1] + np.cumsum(gaps)])
+    heads = heads[1 : np.searchsorted(heads, pairs)]
+    targets, others = np.divmod(heads, max(n - 1, 1))
+    return np.column_stack([others + (others >= targets), targets])
+
+
+def random_geometric(n: int, radius: float, *, spread: float = 0.5, seed: int = 0) -> Digraph:
+    """Return agents at random in the unit square, each heard by whoever is within its own range.
+
+    Agent j's range is uniform in ``radius * [1 - spread, 1 + spread]``; unequal ranges make one-way links.
+
+    Args:
+        n: The number of agents.
+        radius: The mean range; the square's side is 1.
+        spread: How unequal the ranges are, in [0, 1).
+        seed: The same seed gives the same graph.
+
+    Returns:
+        The first strongly connected one of at most 100 draws.
+
+    Example:
+        >>> random_geometric(50, 0.4, seed=1).is_undirected
+        False
+    """
+    from scipy.spatial import cKDTree
+
+    n = as_count(n, "n")
+    if not (radius > 0 and math.isfinite(radius)):
+        raise GraphError(f"radius = {radius!r}: it must be a positive number (the square's side is 1)")
+    if not 0 <= spread < 1:
+        raise GraphError(f"spread = {spread!r}: it must be at least 0 (equal ranges) and below 1")
+    rng = np.random.default_rng(as_count(seed, "seed", at_least=0))
+    cut_off = 0
+    for _ in range(_DRAWS):
+        points = rng.random((n, 2))
+        ranges = radius * (1 + spread * rng.uniform(-1, 1, n))
+        near = cKDTree(points).query_pairs(ranges.max(), output_type="ndarray")
+        pairs = np.concatenate([near, near[:, ::-1]])
+        distances = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+        graph = Digraph.from_edges(n, pairs[distances <= ranges[pairs[:, 0]]])
+        if graph.is_strongly_connected:
+            return graph
+        cut_off += int(np.sum((graph.in_degrees == 0) | (graph.out_degrees == 0)))
+    enough = math.sqrt((math.log(n) + 3) / (math.pi * n)) / (1 - spread)
+    raise GraphError(
+        f"no strongly connected graph with n = {n}, radius = {radius:g} and spread = {spread:g} in "
+        f"{_DRAWS} draws: on average {cut_off / _DRAWS:.3g} agents hear nobody or are heard by nobody; "
+        f"a radius of {enough:.2g} or more would do"
+    )
+
+
+def regular(n: int, degree: int, *, seed: int = 0) -> Digraph:
+    """Return a random graph where everyone hears ``degree`` others and is heard by ``degree`` others.
+
+    It is the union of ``degree`` random permutations that never meet; the first is one cycle through all
+    agents, so the graph is strongly connected.
+
+    Args:
+        n: The number of agents, at least 2.
+        degree: From 1 to n - 1.
+        seed: The same seed gives the same graph.
+
+    Returns:
+        The graph.
+
+    Example:
+        >>> graph = regular(1000, 10, seed=1)
+        >>> set(graph.in_degrees.tolist()), set(graph.out_degrees.tolist())
+        ({10}, {10})
+    """
+    n = as_count(n, "n", at_least=2)
+    degree = as_count(degree, "degree")
+    if degree >= n:
+        raise GraphError(f"degree = {degree}: with n = {n} the degree must be from 1 to {n - 1}")
+    rng = np.random.default_rng(as_count(seed, "seed", at_least=0))
+    if 2 * degree <= n:
+        return _union(n, _disjoint_permutations(n, degree, rng))
+    # Above half, what is left out is itself regular and sparse enough to draw; what stays (more than half of
+    # everybody both ways) is always strongly connected.
+    left_out = _union(n, _disjoint_permutations(n, n - 1 - degree, rng)).edges
+    kept = np.ones((n, n), dtype=bool)
+    kept[left_out[:, 0], left_out[:, 1]] = False
+    return Digraph.from_edges(n, np.argwhere(kept))
+
+
+def _disjoint_permutations(n: int, count: int, rng: np.random.Generator) -> Iterator[Ints]:
+    """Yield ``count`` <= n / 2 permutations without fixed points of which no two agree anywhere.
+
+    A clash at i is mended by a swap with some j. Of the n places, k hold a value that is taken at i, and i's
+    value is taken at k; i itself is in both. So at least n - 2 k + 1 >= 1 swaps mend it for good.
+    """
+    taken = np.empty((count + 1, n), dtype=np.int64)
+    where = np.empty_like(taken)
+    taken[0] = where[0] = np.arange(n)
+    for k in range(1, count + 1):
+        sigma = rng.permutation(n)
+        if k == 1:
+            order, sigma = sigma, np.empty_like(sigma)
+            sigma[order] = np.roll(order, 1)
+        for i in np.flatnonzero((taken[:k] == sigma).any(axis=0)):
+            if sigma[i] not in taken[:k, i]:
+                continue
+            free = np.ones(n, dtype=bool)
+            free[taken[:k, i]] = False
+            mends = free[sigma]
+            mends[where[:k, sigma[i]]] = False
+            j = rng.choice(np.flatnonzero(mends))
+            sigma[i], sigma[j] = sigma[j], sigma[i]
+        taken[k] = sigma
+        where[k, sigma] = np.arange(n)
+        yield sigma
+
+
+def _union(n: int, permutations: Iterator[Ints]) -> Digraph:
+    agents = np.arange(n)
+    edges = [np.column_stack([sigma, agents]) for sigma in permutations]
+    return Digraph.from_edges(n, np.concatenate([np.empty((0, 2), dtype=np.int64), *edges]))
+
+
+def _both_ways(n: int, pairs: Ints) -> Digraph:
+    return Digraph.from_edges(n, np.concatenate([pairs, pairs[:, ::-1]]))

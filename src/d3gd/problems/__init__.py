@@ -1,0 +1,21 @@
+"""Objectives to minimise, one per agent."""
+
+from d3gd.problems.base import Problem
+from d3gd.problems.functions import from_functions
+from d3gd.problems.labelled import digits_classification, label_skewed_classification
+from d3gd.problems.quadratic import Quadratic, quadratic
+from d3gd.problems.sigmoid import SigmoidClassification, sigmoid_classification
+from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
+
+__all__ = [
+    "Problem",
+    "Quadratic",
+    "SigmoidClassification",
+    "SoftmaxRegression",
+    "digits_classification",
+    "from_functions",
+    "label_skewed_classification",
+    "quadratic",
+    "sigmoid_classification",
+    "softmax_regression",
+]

@@ -1,0 +1,198 @@
+"""What every problem is: one objective per agent, with its gradient."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from d3gd.arrays import Array, Floats, Ints
+from d3gd.digest import digest
+from d3gd.errors import ProblemError
+from d3gd.random import keyed_uniform
+
+_CHUNK = 1 << 22  # most numbers a metric may hold in one temporary array
+
+
+class Problem(ABC):
+    r"""The objectives :math:`f_i`, one per agent of a block, of :math:`F = \frac1n \sum_i f_i`.
+
+    A subclass sets `agents` and `dim` and writes `gradients`. `losses` adds the loss to the metrics,
+    `restrict` allows runs on several ranks; `sum_gradients` and `sum_losses` are worth writing where pooling
+    the data is cheaper than one call of `gradients` per row. Rows of `gradients` must not
+    depend on which other agents are in the block.
+
+    Attributes:
+        agents: Number of agents in this block.
+        dim: Numbers in a model.
+
+    Example:
+        >>> class Distance(Problem):
+        ...     def __init__(self, targets):
+        ...         self.targets = targets
+        ...         self.agents, self.dim = targets.shape
+        ...     def gradients(self, x, k=None):
+        ...         return x - self.targets
+        ...     def losses(self, x):
+        ...         return 0.5 * ((x - self.targets) ** 2).sum(axis=1)
+        >>> problem = Distance(np.array([[0.0, 0.0], [2.0, 4.0]]))
+        >>> problem.global_gradients(np.zeros((1, 2)))
+        array([[-1., -2.]])
+        >>> problem.loss(np.array([[1.0, 2.0]]))
+        2.5
+    """
+
+    agents: int
+    dim: int
+
+    @abstractmethod
+    def gradients(self, x: Floats, k: int | None = None) -> Floats:
+        """Every agent's gradient at its own model.
+
+        Args:
+            x: Models, shape (agents, dim).
+            k: Iteration, the key of the mini-batches; None asks for the gradient on all data.
+
+        Returns:
+            Shape (agents, dim); row i is the gradient of f_i at x[i].
+        """
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether `losses` can be asked for."""
+        return type(self).losses is not Problem.losses
+
+    def losses(self, x: Floats) -> Floats:
+        """Every agent's objective on all its data at its own model: f_i(x[i]), shape (agents,)."""
+        raise ProblemError(f"{type(self).__name__} has no loss; write its losses(x) method to record one")
+
+    def sum_gradients(self, x: Floats) -> Floats:
+        """Gradients of the sum of this block's objectives, on all data, at every row of x; shaped like x."""
+        return np.stack([self.gradients(self._everywhere(row), None).sum(axis=0) for row in x])
+
+    def sum_losses(self, x: Floats) -> Floats:
+        """The sum of this block's objectives, on all data, at every row of x; shape (rows,)."""
+        return np.array([self.losses(self._everywhere(row)).sum() for row in x])
+
+    def global_gradients(self, x: Floats) -> Floats:
+        """The gradient of F at every row of x, on all data; same shape as x."""
+        return self.sum_gradients(x) / self.agents
+
+    def loss(self, x: Floats) -> float:
+        """F averaged over the rows of x."""
+        return float(self.sum_losses(x).mean()) / self.agents
+
+    def accuracies(self, x: Floats) -> Floats | None:
+        """Share of the test data that the model in each row gets right, or None without test data."""
+        return None
+
+    def restrict(self, agents: Ints | Sequence[int]) -> "Problem":
+        """The same problem with only some of its agents.
+
+        Args:
+            agents: Positions in this block, in the order wanted.
+
+        Returns:
+            A problem whose gradients are bitwise those rows of this one, mini-batches included.
+        """
+        raise ProblemError(
+            f"{type(self).__name__} cannot be restricted to some agents; write its restrict(agents) method"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What is needed to make or to recognise this problem again, ready for JSON."""
+        return {
+            "kind": type(self).__name__,
+            "agents": self.agents,
+            "dim": self.dim,
+            "fingerprint": self.fingerprint(),
+        }
+
+    def fingerprint(self) -> str:
+        """SHA-256 of what defines the problem; here, of every agent's gradient at one point of (0, 1)^dim."""
+        point = keyed_uniform(0, np.arange(self.agents), 0, self.dim)
+        with np.errstate(all="ignore"):
+            return digest(type(self).__name__, self.gradients(point, None))
+
+    def _everywhere(self, row: Floats) -> Floats:
+        return np.broadcast_to(row, (self.agents, self.dim))
+
+    def _positions(self, agents: Ints | Sequence[int]) -> Ints:
+        """Check positions handed to `restrict`."""
+        positions = np.asarray(agents)
+        if positions.ndim != 1 or positions.size == 0 or positions.dtype.kind not in "iu":
+            raise ProblemError(f"restrict found {positions.dtype} of shape {positions.shape}; pass a list of agents")
+        wrong = positions[(positions < 0) | (positions >= self.agents)]
+        if wrong.size:
+            raise ProblemError(f"there is no agent {wrong[0]}: this block has agents 0 to {self.agents - 1}")
+        return positions.astype(np.int64)
+
+    def _check_models(self, x: Floats) -> None:
+        if x.shape != (self.agents, self.dim):
+            raise ProblemError(
+                f"models of shape {x.shape} do not fit {self.agents} agents with {self.dim} numbers each; "
+                f"pass an array of shape {(self.agents, self.dim)}"
+            )
+
+
+class Sourced(Problem):
+    """A problem that remembers the call that generated it."""
+
+    _source: dict[str, Any] | None = None
+
+    def _made_by(self, kind: str, **arguments: Any) -> Self:
+        self._source = {"kind": kind, **arguments}
+        return self
+
+    def _inherit(self, parent: "Sourced", ids: Ints) -> Self:
+        if parent._source is not None:
+            self._source = {**parent._source, "block": ids.tolist()}
+        return self
+
+    def describe(self) -> dict[str, Any]:
+        """The call that made this problem, or its shapes and fingerprint when it was made from arrays."""
+        return dict(self._source) if self._source is not None else super().describe()
+
+
+def row_slices(rows: int, width: int) -> list[slice]:
+    """Cuts of the rows of a metric, `width` numbers each, that keep its temporary arrays small."""
+    step = max(1, _CHUNK // max(1, width))
+    return [slice(start, start + step) for start in range(0, rows, step)]
+
+
+def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None = None) -> None:
+    """Refuse NaN and infinities, naming where the first one is.
+
+    Args:
+        values: The array to look through.
+        what: Its name in the message.
+        axes: The name of each axis; the first is that of the agents where `ids` is given.
+        ids: Global ids of the agents.
+    """
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    place = tuple(int(p) for p in np.argwhere(~finite)[0])
+    shown = place if ids is None else (int(ids[place[0]]), *place[1:])
+    where = ", ".join(f"{axis} {position}" for axis, position in zip(axes, shown, strict=True))
+    raise ProblemError(f"{what} is {values[place]} at {where}; clean or drop it, every number must be finite")
+
+
+def check_ids(agent_ids: Ints | Sequence[int] | None, agents: int) -> Ints:
+    """The agents' global ids, by default 0, 1, ..., checked against their number."""
+    ids = np.arange(agents) if agent_ids is None else np.asarray(agent_ids)
+    if ids.shape != (agents,) or ids.dtype.kind not in "iu":
+        raise ProblemError(f"agent_ids of shape {ids.shape} do not name {agents} agents; pass one integer per agent")
+    return ids.astype(np.int64)
+
+
+def check_batch(batch: int | None) -> None:
+    """A mini-batch needs at least one sample."""
+    if batch is not None and batch < 1:
+        raise ProblemError(f"batch = {batch}; use 1 or more samples, or None for all data")
+
+
+def check_regularization(regularization: float) -> None:
+    """The factor of the squared norm must be finite and not negative."""
+    if not (np.isfinite(regularization) and regularization >= 0.0):
+        raise ProblemError(f"regularization = {regularization}; use a finite number of 0 or more")

@@ -1,0 +1,93 @@
+"""Any problem, from two plain functions."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from d3gd.arrays import Array, Floats, Ints
+from d3gd.errors import ProblemError
+from d3gd.problems.base import Problem, check_ids
+
+GradientFunction = Callable[[int, Floats], Array]
+LossFunction = Callable[[int, Floats], float]
+
+
+class Functions(Problem):
+    """A problem whose agents are evaluated one by one; see `from_functions`."""
+
+    def __init__(
+        self,
+        *,
+        agents: int,
+        dim: int,
+        gradient: GradientFunction,
+        loss: LossFunction | None,
+        agent_ids: Ints | None = None,
+    ) -> None:
+        if agents < 1 or dim < 1:
+            raise ProblemError(f"agents = {agents}, dim = {dim}; both must be 1 or more")
+        self.agents, self.dim = agents, dim
+        self.gradient, self.loss_function = gradient, loss
+        self.agent_ids = check_ids(agent_ids, agents)
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether a loss function was given."""
+        return self.loss_function is not None
+
+    def gradients(self, x: Floats, k: int | None = None) -> Floats:
+        """The user's gradient for every agent; there are no mini-batches."""
+        self._check_models(x)
+        models, out = _locked(x), np.empty((self.agents, self.dim))
+        for row, agent in enumerate(self.agent_ids.tolist()):
+            gradient = np.asarray(self.gradient(agent, models[row]))
+            if gradient.shape != (self.dim,):
+                raise ProblemError(
+                    f"gradient({agent}, x) has shape {gradient.shape}; it must return shape ({self.dim},)"
+                )
+            out[row] = gradient
+        return out
+
+    def losses(self, x: Floats) -> Floats:
+        """The user's loss for every agent."""
+        if self.loss_function is None:
+            raise ProblemError("no loss was given; pass loss=function(i, x) to from_functions to record one")
+        models, ids = _locked(x), self.agent_ids.tolist()
+        return np.array([float(self.loss_function(agent, models[row])) for row, agent in enumerate(ids)])
+
+    def restrict(self, agents: Ints | Sequence[int]) -> "Functions":
+        """Only these agents; the functions are still called with the global numbers."""
+        ids = self.agent_ids[self._positions(agents)]
+        return Functions(agents=ids.size, dim=self.dim, gradient=self.gradient, loss=self.loss_function, agent_ids=ids)
+
+
+def _locked(x: Floats) -> Floats:
+    """A view that the user's functions cannot write through."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+def from_functions(*, agents: int, dim: int, gradient: GradientFunction, loss: LossFunction | None = None) -> Functions:
+    """A problem given by plain functions of an agent's number and its model.
+
+    Each call handles one agent; where that is too slow, subclass `Problem` and compute all agents at once.
+
+    Args:
+        agents: Number of agents.
+        dim: Numbers in a model.
+        gradient: gradient(i, x), the gradient of f_i at x, shape (dim,).
+        loss: loss(i, x), the value f_i(x); without it the loss is not recorded.
+
+    Returns:
+        The problem.
+
+    Example:
+        >>> targets = np.array([[0.0, 1.0], [2.0, 3.0]])
+        >>> problem = from_functions(agents=2, dim=2, gradient=lambda i, x: x - targets[i])
+        >>> problem.global_gradients(np.zeros((1, 2)))
+        array([[-1., -2.]])
+        >>> problem.has_loss
+        False
+    """
+    return Functions(agents=agents, dim=dim, gradient=gradient, loss=loss)

@@ -1,0 +1,145 @@
+"""Quadratics: a known optimum to test methods against."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from d3gd.arrays import Floats, Ints
+from d3gd.digest import digest
+from d3gd.errors import ProblemError
+from d3gd.problems.base import Sourced, check_finite
+
+_TAG = 3  # keeps these draws apart from those of other generators with the same seed
+
+
+class Quadratic(Sourced):
+    r"""A quadratic for every agent.
+
+    .. math:: f_i(x) = \tfrac12 (x - b_i)^\top Q_i (x - b_i)
+
+    Args:
+        Q: Symmetric positive definite matrices, shape (agents, dim, dim).
+        b: The agents' own minimisers, shape (agents, dim).
+
+    Attributes:
+        optimum: The minimiser of F, from :math:`\sum_i Q_i x = \sum_i Q_i b_i`.
+        smoothness: The largest eigenvalue of any :math:`Q_i`.
+
+    Example:
+        >>> two = Quadratic(np.array([[[1.0]], [[3.0]]]), np.array([[0.0], [4.0]]))
+        >>> two.optimum, two.smoothness
+        (array([3.]), 3.0)
+    """
+
+    def __init__(self, Q: Floats, b: Floats) -> None:
+        Q = np.ascontiguousarray(Q, dtype=np.float64)
+        b = np.ascontiguousarray(b, dtype=np.float64)
+        if b.ndim != 2 or b.size == 0 or Q.shape != (*b.shape, b.shape[1]):
+            raise ProblemError(
+                f"Q of shape {Q.shape} and b of shape {b.shape} do not fit; pass (agents, dim, dim) and (agents, dim)"
+            )
+        check_finite(Q, "Q", ("agent", "row", "column"))
+        check_finite(b, "b", ("agent", "entry"))
+        if not np.allclose(Q, Q.swapaxes(1, 2), rtol=1e-10, atol=0.0):
+            gap = np.abs(Q - Q.swapaxes(1, 2)).max(axis=(1, 2))
+            raise ProblemError(f"Q of agent {int(gap.argmax())} is not symmetric; pass (Q + Q.T) / 2")
+        eigenvalues = np.linalg.eigvalsh(Q)
+        if eigenvalues.min() <= 0.0:
+            agent = int(eigenvalues.min(axis=1).argmin())
+            raise ProblemError(
+                f"Q of agent {agent} has the eigenvalue {eigenvalues[agent].min():.3g}; "
+                "every eigenvalue must be positive"
+            )
+        self.agents, self.dim = b.shape
+        self.Q, self.b = Q, b
+        self.smoothness = float(eigenvalues.max())
+        self._sum_Q: Floats = Q.sum(axis=0)
+        self.optimum: Floats = np.linalg.solve(self._sum_Q, self._times_Q(b).sum(axis=0))
+
+    def _times_Q(self, v: Floats) -> Floats:
+        product: Floats = np.matmul(self.Q, v[:, :, None])[:, :, 0]
+        return product
+
+    def gradients(self, x: Floats, k: int | None = None) -> Floats:
+        """Q_i (x_i - b_i) for every agent; there are no mini-batches."""
+        self._check_models(x)
+        return self._times_Q(np.subtract(x, self.b, order="C"))
+
+    def losses(self, x: Floats) -> Floats:
+        """f_i(x_i) for every agent."""
+        away = x - self.b
+        values: Floats = 0.5 * np.einsum("id,id->i", away, self._times_Q(away))
+        return values
+
+    def sum_gradients(self, x: Floats) -> Floats:
+        """Measured from the optimum, where the gradient is zero, so that nothing cancels near it."""
+        gradients: Floats = (x - self.optimum) @ self._sum_Q
+        return gradients
+
+    def sum_losses(self, x: Floats) -> Floats:
+        """The value at the optimum and the growth from there."""
+        away = x - self.optimum
+        least = self.losses(self._everywhere(self.optimum)).sum()
+        values: Floats = least + 0.5 * np.einsum("rd,rd->r", away, away @ self._sum_Q)
+        return values
+
+    def restrict(self, agents: Ints | Sequence[int]) -> "Quadratic":
+        """Only these agents; `optimum` and `smoothness` become those of the block."""
+        positions = self._positions(agents)
+        return Quadratic(self.Q[positions], self.b[positions])._inherit(self, positions)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of Q and b."""
+        return digest("quadratic", self.Q, self.b)
+
+
+def quadratic(
+    *, agents: int, dim: int, seed: int = 0, conditioning: float = 10.0, heterogeneity: float = 1.0
+) -> Quadratic:
+    r"""Random quadratics with a known optimum, each agent's drawn by the key (seed, agent).
+
+    .. math::
+        Q_i = U_i \operatorname{diag}(\sigma) U_i^\top, \qquad b_i = c + h\, e_i, \quad c, e_i \sim N(0, I)
+
+    where :math:`U_i` is a random orthogonal matrix and :math:`\sigma` falls geometrically from 1 to
+    1/conditioning.
+
+    Args:
+        agents: Number of agents.
+        dim: Numbers in a model.
+        seed: Key of all draws.
+        conditioning: Ratio of the largest to the smallest eigenvalue of every Q_i, at least 1.
+        heterogeneity: h, the distance between the agents' minimisers; 0 gives all the same one.
+
+    Returns:
+        The problem; its smoothness is 1.
+
+    Example:
+        >>> problem = quadratic(agents=4, dim=3, seed=1)
+        >>> float(np.abs(problem.global_gradients(problem.optimum[None])).max())
+        0.0
+    """
+    if agents < 1 or dim < 1:
+        raise ProblemError(f"agents = {agents}, dim = {dim}; both must be 1 or more")
+    if not (np.isfinite(conditioning) and conditioning >= 1.0):
+        raise ProblemError(f"conditioning = {conditioning}; it is a ratio of eigenvalues, 1 or more")
+    if not (np.isfinite(heterogeneity) and heterogeneity >= 0.0):
+        raise ProblemError(f"heterogeneity = {heterogeneity}; use a finite number of 0 or more")
+    spectrum = np.geomspace(1.0, 1.0 / conditioning, dim)
+    centre = np.random.default_rng([seed, _TAG]).standard_normal(dim)
+    Q, b = np.empty((agents, dim, dim)), np.empty((agents, dim))
+    for agent in range(agents):
+        draw = np.random.default_rng([seed, _TAG, agent])
+        U, triangle = np.linalg.qr(draw.standard_normal((dim, dim)))
+        U *= np.sign(np.diag(triangle))  # makes the rotation uniformly distributed
+        half = (U * spectrum) @ U.T
+        Q[agent] = (half + half.T) / 2
+        b[agent] = centre + heterogeneity * draw.standard_normal(dim)
+    return Quadratic(Q, b)._made_by(
+        "quadratic",
+        agents=agents,
+        dim=dim,
+        seed=seed,
+        conditioning=conditioning,
+        heterogeneity=heterogeneity,
+    )

@@ -1,0 +1,275 @@
+"""The paper's classification problem with its sigmoid loss."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sparse
+from scipy.special import expit
+
+from d3gd.arrays import CSR, Floats, Ints
+from d3gd.data.mixture import dirichlet_mixture, mixture_test_set
+from d3gd.digest import digest
+from d3gd.errors import ProblemError
+from d3gd.problems.base import (
+    Sourced,
+    check_batch,
+    check_finite,
+    check_ids,
+    check_regularization,
+    row_slices,
+)
+from d3gd.random import keyed_uniform
+
+
+class SigmoidClassification(Sourced):
+    r"""The sigmoid loss of the paper's experiments, as printed there.
+
+    .. math::
+        f_i(\theta) = \frac1M \sum_{m=1}^{M} \sum_{c=1}^{K} \frac{1}{1 + \exp(-y_{mc}\, x_m^\top \theta_c)}
+        + \frac{\lambda}{2} \|\theta\|^2, \qquad y_{mc} \in \{0, 1\}
+
+    A wrong class adds the constant 1/2, so only the true class's score has a gradient, and that score is
+    pushed *down*: the predicted class is the one with the smallest score. A model x_i is theta, shape
+    (classes, features), flattened row by row.
+
+    Args:
+        X: Features, shape (agents, samples, features).
+        y: Labels 0, ..., classes - 1, shape (agents, samples).
+        classes: K, the number of classes.
+        regularization: The factor lambda.
+        batch: Samples for a gradient, drawn with replacement by the key (seed, agent, iteration); None: all.
+        seed: Of the mini-batches.
+        test: Test features and labels.
+        agent_ids: Global ids of the agents, their keys; by default 0, 1, ...
+
+    Reference:
+        The experiments section of the D3GD paper.
+    """
+
+    def __init__(
+        self,
+        X: Floats,
+        y: Ints,
+        *,
+        classes: int,
+        regularization: float = 1e-4,
+        batch: int | None = None,
+        seed: int = 0,
+        test: tuple[Floats, Ints] | None = None,
+        agent_ids: Ints | Sequence[int] | None = None,
+    ) -> None:
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+        if X.ndim != 3 or X.size == 0 or y.shape != X.shape[:2] or y.dtype.kind not in "iu":
+            raise ProblemError(
+                f"X of shape {X.shape} and y of shape {y.shape} and type {y.dtype} do not fit; "
+                "pass floats of shape (agents, samples, features) and integers of shape (agents, samples)"
+            )
+        self.agents, self.samples, self.features = X.shape
+        self.classes, self.dim = classes, classes * self.features
+        self.agent_ids = check_ids(agent_ids, self.agents)
+        self.regularization, self.batch, self.seed, self.test = regularization, batch, seed, test
+        check_batch(batch)
+        check_regularization(regularization)
+        check_finite(X, "X", ("agent", "sample", "feature"), self.agent_ids)
+        if y.min() < 0 or y.max() >= classes:
+            agent, sample = (int(p) for p in np.argwhere((y < 0) | (y >= classes))[0])
+            raise ProblemError(
+                f"label {y[agent, sample]} at agent {self.agent_ids[agent]}, sample {sample}; "
+                f"labels run from 0 to {classes - 1}"
+            )
+        if test is not None:
+            check_finite(test[0], "the test X", ("sample", "feature"))
+
+        order = np.argsort(y, axis=1, kind="stable")
+        self.y: Ints = np.take_along_axis(y, order, axis=1).astype(np.int64)
+        self.X: Floats = np.take_along_axis(X, order[:, :, None], axis=1)
+        # A segment is one (agent, class): one row of theta, and a run of consecutive samples.
+        self._segment: Ints = (self.y + classes * np.arange(self.agents)[:, None]).ravel()
+        total, segments = self._segment.size, self.agents * classes
+        index: Any = np.int32 if max(total * self.features, self.agents * self.dim) < 2**31 else np.int64
+        columns = (self._segment[:, None] * self.features + np.arange(self.features)).ravel().astype(index)
+        rows = np.arange(0, total * self.features + 1, self.features, dtype=index)
+        shape = (total, self.agents * self.dim)
+        self._score: CSR = sparse.csr_array((self.X.reshape(-1), columns, rows), shape=shape)
+        starts = np.searchsorted(self._segment, np.arange(segments + 1)).astype(index)
+        ones, each = np.ones(total), np.arange(total + 1, dtype=index)
+        self._collect: CSR = sparse.csr_array((ones, each[:-1], starts), shape=(segments, total))
+
+    def gradients(self, x: Floats, k: int | None = None) -> Floats:
+        """The gradient of f_i at x_i for every agent, on the mini-batch of iteration k if there is one."""
+        self._check_models(x)
+        if self.batch is not None and k is not None:
+            return self._batch_gradients(x, k, self.batch)
+        s = expit(self._score @ x.reshape(-1))
+        # CSR products visit each row's own samples in order: bitwise the same for any block of agents.
+        self._collect.data = (s - s * s) / self.samples
+        gradients: Floats = self._collect @ self.X.reshape(-1, self.features)
+        return gradients.reshape(x.shape) + self.regularization * x
+
+    def _batch_gradients(self, x: Floats, k: int, batch: int) -> Floats:
+        draws = keyed_uniform(self.seed, self.agent_ids, k, batch)
+        chosen = (draws * self.samples).astype(np.int64)
+        chosen += self.samples * np.arange(self.agents)[:, None]
+        segment = self._segment.take(chosen.ravel())
+        X = self.X.reshape(-1, self.features).take(chosen.ravel(), axis=0)
+        theta = x.reshape(-1, self.features).take(segment, axis=0)
+        s = expit(np.einsum("mf,mf->m", X, theta))
+        self._scatter.data = (s - s * s) / batch
+        self._scatter.indices = segment
+        gradients: Floats = self._scatter @ X
+        return gradients.reshape(x.shape) + self.regularization * x
+
+    @cached_property
+    def _scatter(self) -> CSR:
+        """Adds a mini-batch's samples, one column each, to their segments; every draw sets its entries."""
+        drawn = self.agents * (self.batch or 0)
+        columns = np.arange(drawn + 1)
+        return sparse.csc_array(
+            (np.ones(drawn), np.zeros(drawn, dtype=np.int64), columns),
+            shape=(self.agents * self.classes, drawn),
+        )
+
+    def losses(self, x: Floats) -> Floats:
+        """f_i(x_i), the constant (K - 1) / 2 of the wrong classes included."""
+        s = expit(self._score @ x.reshape(-1)).reshape(self.agents, self.samples)
+        losses: Floats = self._constant(x) + s.mean(axis=1)
+        return losses
+
+    def _constant(self, x: Floats) -> Floats:
+        norms: Floats = np.einsum("rd,rd->r", x, x)
+        return 0.5 * (self.classes - 1) + 0.5 * self.regularization * norms
+
+    def sum_gradients(self, x: Floats) -> Floats:
+        """All agents' samples are pooled by class: two small matrix products a class."""
+        theta = self._theta(x)
+        out = self.agents * self.regularization * theta
+        for c, pooled in enumerate(self._by_class):
+            for rows in row_slices(len(x), len(pooled)):
+                s = expit(theta[rows, c] @ pooled.T)
+                out[rows, c] += (s - s * s) @ pooled / self.samples
+        return out.reshape(-1, self.dim)
+
+    def sum_losses(self, x: Floats) -> Floats:
+        """All agents' samples are pooled by class."""
+        out = self.agents * self._constant(x)
+        theta = self._theta(x)
+        for c, pooled in enumerate(self._by_class):
+            for rows in row_slices(len(x), len(pooled)):
+                out[rows] += expit(theta[rows, c] @ pooled.T).sum(axis=1) / self.samples
+        return out
+
+    def accuracies(self, x: Floats) -> Floats | None:
+        """Share of test samples whose true class has the smallest score."""
+        if self.test is None:
+            return None
+        X, y = self.test
+        theta = self._theta(x)
+        return np.array([(np.argmin(X @ row.T, axis=1) == y).mean() for row in theta])
+
+    def _theta(self, x: Floats) -> Floats:
+        return x.reshape(-1, self.classes, self.features)
+
+    @cached_property
+    def _by_class(self) -> list[Floats]:
+        return [self.X[self.y == c] for c in range(self.classes)]
+
+    def restrict(self, agents: Ints | Sequence[int]) -> "SigmoidClassification":
+        """Only these agents, under the same keys."""
+        positions = self._positions(agents)
+        ids = self.agent_ids[positions]
+        return SigmoidClassification(
+            self.X[positions],
+            self.y[positions],
+            classes=self.classes,
+            regularization=self.regularization,
+            batch=self.batch,
+            seed=self.seed,
+            test=self.test,
+            agent_ids=ids,
+        )._inherit(self, ids)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the data, the agents' keys and the settings."""
+        settings = [self.classes, self.regularization, self.batch, self.seed]
+        return digest("sigmoid", self.X, self.y, self.agent_ids, settings, *(self.test or ()))
+
+
+def sigmoid_classification(
+    *,
+    agents: int = 20,
+    alpha: float | Sequence[float] = 0.1,
+    seed: int = 0,
+    classes: int = 10,
+    features: int = 10,
+    samples: int = 100,
+    regularization: float = 1e-4,
+    batch: int | None = None,
+    test_samples: int = 1000,
+    block: Ints | Sequence[int] | None = None,
+) -> SigmoidClassification:
+    """The paper's problem with its synthetic data, drawn by `d3gd.data.dirichlet_mixture`.
+
+    Args:
+        agents: Number of agents in the network.
+        alpha: Dirichlet concentration of the class proportions, one for all or one per agent.
+        seed: Key of the data and of the mini-batches.
+        classes: Number of classes.
+        features: Numbers in a sample.
+        samples: Samples of each agent.
+        regularization: Factor of half the squared norm.
+        batch: Samples for a gradient, drawn with replacement; None takes all.
+        test_samples: Size of the test set, whose classes are equally likely; 0 for none.
+        block: Agents whose data to make; by default all.
+
+    Returns:
+        The problem, restricted to `block` if that is given.
+
+    Example:
+        >>> problem = sigmoid_classification(agents=4, alpha=[0.1, 100.0, 100.0, 100.0])
+        >>> problem.agents, problem.dim, round(problem.loss(np.zeros((4, 100))), 6)
+        (4, 100, 5.0)
+
+    Reference:
+        The experiments section of the D3GD paper.
+    """
+    if test_samples < 0:
+        raise ProblemError(f"test_samples = {test_samples}; use 0 for no test set, or more")
+    X, y = dirichlet_mixture(
+        agents=agents,
+        alpha=alpha,
+        seed=seed,
+        classes=classes,
+        features=features,
+        samples=samples,
+        block=block,
+    )
+    test = None
+    if test_samples:
+        test = mixture_test_set(seed=seed, classes=classes, features=features, samples=test_samples)
+    ids = np.arange(agents) if block is None else np.asarray(block, dtype=np.int64)
+    problem = SigmoidClassification(
+        X,
+        y,
+        classes=classes,
+        regularization=regularization,
+        batch=batch,
+        seed=seed,
+        test=test,
+        agent_ids=ids,
+    )
+    made: dict[str, Any] = {
+        "agents": agents,
+        "alpha": np.asarray(alpha, dtype=np.float64).tolist(),
+        "seed": seed,
+        "classes": classes,
+        "features": features,
+        "samples": samples,
+        "regularization": regularization,
+        "batch": batch,
+        "test_samples": test_samples,
+    }
+    if block is not None:
+        made["block"] = ids.tolist()
+    return problem._made_by("sigmoid_classification", **made)

@@ -1,0 +1,261 @@
+"""Experiments as TOML files.
+
+The signatures of generators, weights, problems and algorithms are the schema: what a table may hold, of which type and
+with which default, is read from them. To add a kind, add one line to :data:`KINDS`. Ranges are checked where the values
+are used; here their messages only learn which file and table they are about.
+"""
+
+import dataclasses
+import difflib
+import inspect
+import json
+import tomllib
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from d3gd import graphs, inputs, problems, records, weights
+from d3gd.algorithms.d3gd import D3GD
+from d3gd.algorithms.didgd import DiDGD
+from d3gd.engine import run
+from d3gd.errors import D3GDError, RecordError, SettingsError
+from d3gd.result import Result
+from d3gd.schedules import Decay
+
+Table: TypeAlias = Mapping[str, Any]
+Hints: TypeAlias = dict[str, tuple[Any, bool]]  # per key: the type, and whether it must be given
+
+KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "graph": {
+        "erdos_renyi": graphs.erdos_renyi,
+        "ring": graphs.ring,
+        "exponential": graphs.exponential,
+        "grid": graphs.grid,
+        "random_geometric": graphs.random_geometric,
+        "regular": graphs.regular,
+        "complete": graphs.complete,
+        "star": graphs.star,
+        "edges": inputs.edges,
+    },
+    "weights": {
+        "metropolis": weights.metropolis,
+        "uniform": weights.uniform,
+        "lazy": weights.lazy,
+        "file": inputs.weights_file,
+    },
+    "problem": {
+        "sigmoid_classification": problems.sigmoid_classification,
+        "digits_classification": problems.digits_classification,
+        "quadratic": problems.quadratic,
+        "softmax": inputs.softmax_table,
+    },
+    "algorithm": {"DiDGD": DiDGD, "D3GD": D3GD},
+}
+
+_NOT_IN_A_FILE = {"graph", "block"}  # arguments that come from elsewhere
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a settings file asks for, checked key by key and type by type.
+
+    Attributes:
+        path: Where it was read from.
+        settings: The arguments of :func:`d3gd.run` outside any table.
+        parts: The tables ``graph``, ``weights``, ``problem`` and ``algorithm``.
+    """
+
+    path: Path
+    settings: Table
+    parts: Mapping[str, Table]
+
+    @property
+    def seed(self) -> int:
+        """The experiment's seed; graph and problem take it too unless they have one of their own."""
+        return int(self.settings.get("seed", 0))
+
+    def build(self) -> tuple[Any, graphs.Digraph, Any, Any]:
+        """Return algorithm, graph, problem and weights."""
+        where, parts = self.path.name, {name: self._resolved(table) for name, table in self.parts.items()}
+        algorithm = make("algorithm", parts["algorithm"], where)
+        graph = make("graph", parts["graph"], where, seed=self.seed)
+        matrix = make("weights", parts["weights"], where, graph=graph)
+        problem = make("problem", parts["problem"], where, agents=graph.n, seed=self.seed)
+        return algorithm, graph, problem, matrix
+
+    def run(self, out: str | Path, *, resume: bool = False, progress: bool | None = None) -> Result:
+        """Run it into a folder, which also gets a copy of the experiment that repeats it; see :meth:`save`."""
+        algorithm, graph, problem, matrix = self.build()
+        saved: list[bool] = []
+
+        def keep(snapshot: object) -> None:
+            # At the first record the folder is known to be free for this run, and nothing has been computed yet.
+            if not saved:
+                self.save(out)
+                saved.append(True)
+
+        with prefixed(self.path.name, but=RecordError):
+            return run(
+                algorithm,
+                graph,
+                problem,
+                weights=matrix,
+                out=out,
+                resume=resume,
+                progress=progress,
+                callbacks=[keep],
+                **self.settings,
+            )
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``experiment.toml`` into a folder, with the files it speaks of under ``inputs/``.
+
+        The copy has nothing to do with the original any more: the folder may move, the user's files may change.
+        """
+        path, parts = Path(folder), dict(self.parts)
+        for name, table in self.parts.items():
+            if "file" in table:
+                original = Path(self._resolved(table)["file"])
+                copy = Path("inputs") / f"{name}{original.suffix}"
+                records.make_folder(path / "inputs")
+                records.write_atomically(path / copy, original.read_bytes())
+                parts[name] = {**table, "file": copy.as_posix()}
+        text = dataclasses.replace(self, parts=parts).text
+        records.write_atomically(path / "experiment.toml", text.encode())
+
+    @cached_property
+    def text(self) -> str:
+        """The experiment as TOML, with what was given on the command line in place."""
+        settings = {key: value for key, value in self.settings.items() if not isinstance(value, Mapping)}
+        tables = {key: value for key, value in self.settings.items() if isinstance(value, Mapping)} | dict(self.parts)
+        blocks = [_lines(settings), *(f"[{name}]\n{_lines(table)}" for name, table in tables.items())]
+        return "\n\n".join(blocks) + "\n"
+
+    def _resolved(self, table: Table) -> Table:
+        """Take the table's file to lie beside the settings file, unless its path is absolute."""
+        return {**table, "file": str(self.path.parent / table["file"])} if "file" in table else table
+
+
+def load(path: str | Path, **overrides: Any) -> Experiment:
+    """Read an experiment and check its keys and types.
+
+    Args:
+        path: The TOML file.
+        **overrides: Replacements for settings outside the tables; None leaves the file's.
+
+    Returns:
+        The experiment; nothing is built yet.
+    """
+    path = Path(path)
+    where = path.name
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        hint = f"write an example with: d3gd init {path}" if not path.exists() else "give a TOML file"
+        raise SettingsError(f"{path} cannot be read ({error.strerror}); {hint}") from error
+    except ValueError as error:
+        raise SettingsError(f"{where} is not valid TOML: {error}") from error
+    content |= {key: value for key, value in overrides.items() if value is not None}
+    content.setdefault("weights", {"kind": "metropolis"})
+    parts: dict[str, Table] = {}
+    for name in KINDS:
+        table = content.pop(name, None)
+        if not isinstance(table, dict):
+            found = "is missing" if table is None else f"is {table!r}, not a table"
+            raise SettingsError(f"{where}: [{name}] {found}; write [{name}] and under it kind = ..., one of {_list(KINDS[name])}")
+        _check_part(name, table, where)
+        parts[name] = table
+    return Experiment(path, _check(content, _run_hints(), f"{where}:", also=[f"[{name}]" for name in KINDS]), parts)
+
+
+def make(part: str, table: Table, where: str, **context: Any) -> Any:
+    """Return what a table describes.
+
+    Args:
+        part: ``"graph"``, ``"weights"``, ``"problem"`` or ``"algorithm"``.
+        table: The kind, and arguments for it.
+        where: What messages should say the table is part of.
+        **context: Arguments that the table may leave out, given if the kind takes them.
+    """
+    arguments = _check_part(part, table, where, given=context)
+    maker = KINDS[part][table["kind"]]
+    taken = inspect.signature(maker).parameters
+    with prefixed(f"{where}: [{part}]"):
+        return maker(**{key: value for key, value in context.items() if key in taken} | arguments)
+
+
+def keys_of(part: str, kind: str) -> Hints:
+    """Return the keys that a kind takes, each with its type and whether it must be given."""
+    maker = KINDS[part][kind]
+    hints = typing.get_type_hints(maker)
+    return {
+        name: (hints[name], parameter.default is parameter.empty)
+        for name, parameter in inspect.signature(maker).parameters.items()
+        if name not in _NOT_IN_A_FILE
+    }
+
+
+def unknown(what: str, found: str, allowed: Sequence[str]) -> SettingsError:
+    """Return the error for a name that is none of those allowed, with the closest of them."""
+    close = difflib.get_close_matches(found, allowed, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return SettingsError(f"{what} {found!r} is not known; {hint}choose among {', '.join(allowed) or 'none'}")
+
+
+@contextmanager
+def prefixed(where: str, *, but: type[D3GDError] | tuple[()] = ()) -> Iterator[None]:
+    """Let errors say where the value that caused them was found."""
+    try:
+        yield
+    except but:
+        raise
+    except D3GDError as error:
+        raise type(error)(f"{where} {error}") from error
+
+
+def _run_hints() -> Hints:
+    hints, parameters = typing.get_type_hints(run), inspect.signature(run).parameters
+    names = ("iterations", "every", "seed", "metrics", "target", "checkpoint_every")
+    # In a file metrics can only be named.
+    return {name: (hints[name], parameters[name].default is inspect.Parameter.empty) for name in names} | {
+        "metrics": (list[str] | None, False)
+    }
+
+
+def _check_part(part: str, table: Table, where: str, given: Table | None = None) -> dict[str, Any]:
+    kinds = KINDS[part]
+    where = f"{where}: [{part}]"
+    if "kind" not in table:
+        raise SettingsError(f"{where} kind is missing; choose among {', '.join(kinds)}")
+    if table["kind"] not in kinds:
+        raise unknown(f"{where} kind", str(table["kind"]), list(kinds))
+    rest = {key: value for key, value in table.items() if key != "kind"}
+    return _check(rest, keys_of(part, table["kind"]), where, optional={"agents", *(given or {})})
+
+
+def _check(
+    table: Table, hints: Hints, where: str, *, optional: Sequence[str] | set[str] = (), also: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return a table's values in the types asked for, or say which key is wrong."""
+    for key in table:
+        if key not in hints:
+            raise unknown(f"{where} key", key, [*hints, *also])
+    for key, (hint, required) in hints.items():
+        if required and key not in table and key not in optional:
+            raise SettingsError(f"{where} {key} is missing; add {key} = {words(hint)}")
+    return {key: _convert(value, hints[key][0], f"{where} {key}") for key, value in table.items()}
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:
+    options = typing.get_args(hint) or (hint,)
+    if any(typing.get_origin(option) is Callable.__class_getitem__((..., Any)).__origin__ for option in options):
+        pass
+    return msgspec.convert(value, hint)

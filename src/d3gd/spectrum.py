@@ -1,0 +1,279 @@
+"""The Perron vector and the spectral gap of row-stochastic weights, also where n is large or the gap tiny."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array, issparse
+
+from d3gd.arrays import CSR, Floats
+from d3gd.digraph import Digraph
+from d3gd.errors import GraphError, WeightsError
+
+_DENSE_SOLVE = 2000
+_DENSE_EIGENVALUES = 600
+_ENTRIES_TO_VISIT = 5e9  # how much work products with A may be in all, before giving up
+
+
+def perron(matrix: CSR | Floats) -> Floats:
+    r"""Return the left Perron vector: where a message's weight ends up if it is mixed for ever.
+
+    .. math::
+        \pi^T A = \pi^T, \qquad \sum_i \pi_i = 1, \qquad \pi_i > 0
+
+    Up to 2,000 agents it is solved for directly. Above, products with A are tried first; if they converge slowly (a
+    long ring), a sparse factorisation follows, so no n x n array is ever made.
+
+    Args:
+        matrix: Row-stochastic weights that connect everyone, dense or sparse.
+
+    Returns:
+        The vector, shape (n,).
+
+    Example:
+        >>> perron([[0.5, 0.5], [0.25, 0.75]]).round(4)
+        array([0.3333, 0.6667])
+    """
+    A = _irreducible(matrix)
+    if A.shape[0] <= _DENSE_SOLVE:
+        pi = _perron_dense(A.toarray())
+    else:
+        pi = _perron_sparse(A)
+    if not (np.all(pi > 0) and np.abs(pi @ A - pi).sum() <= 1e-9):
+        raise WeightsError(
+            f"the Perron vector of these {A.shape[0]} x {A.shape[0]} weights could not be computed: some agents "
+            f"count for almost nothing or mixing is too slow; give the links that are hardly used more weight"
+        )
+    return pi
+
+
+def _perron_dense(A: Floats) -> Floats:
+    n = A.shape[0]
+    pi: Floats = np.linalg.solve(np.eye(n) - A.T + 1 / n, np.full(n, 1 / n))
+    # The solution's error is relative to its largest entry; agents who count for almost nothing need better.
+    return pi / pi.sum() if n * pi.min() > 1e-6 else _perron_by_elimination(A)
+
+
+def _perron_by_elimination(A: Floats) -> Floats:
+    """Take the agents out one by one, passing their weight on to the rest; nothing is ever subtracted.
+
+    Every entry, however small, then has a small relative error. Grassmann, Taksar and Heyman, Regenerative analysis
+    and steady state distributions for Markov chains, Operations Research 33 (1985).
+    """
+    A, n = A.copy(), A.shape[0]
+    for k in range(n - 1, 0, -1):
+        A[:k, k] /= A[k, :k].sum()
+        A[:k, :k] += np.outer(A[:k, k], A[k, :k])
+    pi = np.ones(n)
+    for k in range(1, n):
+        pi[k] = pi[:k] @ A[:k, k]
+    return pi / pi.sum()
+
+
+def _perron_sparse(A: CSR) -> Floats:
+    start = np.full(A.shape[0], 1 / A.shape[0])
+    pi, converged = _perron_by_products(A, start, 1000)
+    if converged:
+        return pi
+    if _is_narrow(A):
+        return _perron_by_factorisation(A)
+    return _perron_by_products(A, pi, int(_ENTRIES_TO_VISIT / A.nnz))[0]
+
+
+def _perron_by_products(A: CSR, pi: Floats, steps: int) -> tuple[Floats, bool]:
+    """Mix until every entry is within about 1e-10 of its limit, and say whether that was reached."""
+    At = A.T.tocsr()
+    stride, before = 20, np.inf
+    for k in range(steps):
+        previous, pi = pi, At @ pi
+        if k % stride == 0:
+            pi /= pi.sum()
+            change = float(np.abs(pi / previous - 1).max())
+            if k == 0 and change <= 1e-15:
+                return pi, True
+            # What is still to come is a geometric series, whose ratio the last changes tell.
+            ratio = (change / before) ** (1 / stride)
+            if ratio < 1 and change / (1 - ratio) <= 1e-10:
+                return pi, True
+            before = change
+    return pi, False
+
+
+def _perron_by_factorisation(A: CSR) -> Floats:
+    """Fix the last agent's entry at one and solve for the others."""
+    from scipy.sparse.linalg import splu
+
+    others = A[:-1, :-1]
+    system = (eye_array(A.shape[0] - 1) - others).T.tocsc()
+    pi: Floats = np.append(splu(system).solve(A[[-1], :-1].toarray()[0]), 1.0)
+    return pi / pi.sum()
+
+
+def spectral_gap(matrix: CSR | Floats) -> float:
+    r"""Return the spectral gap, :math:`1 - |\lambda_2(A)|`: the share of disagreement that a round of mixing removes.
+
+    Up to 600 agents all eigenvalues are computed. Above, Arnoldi's method is tried first. Where it fails because the
+    gap is tiny (a long ring), the eigenvalues nearest to 1 are found by factorisation, as many as prove that none is
+    missing. Where it fails because many eigenvalues are almost as large as the second (large random graphs), the gap
+    comes from the rate at which disagreement decays, to about three digits.
+
+    Args:
+        matrix: Row-stochastic weights that connect everyone, dense or sparse.
+
+    Returns:
+        The gap, between 0 and 1.
+
+    Example:
+        >>> spectral_gap([[0.5, 0.5], [0.25, 0.75]])
+        0.75
+    """
+    A = _irreducible(matrix)
+    n = A.shape[0]
+    if n == 1:
+        return 1.0
+    if n <= _DENSE_EIGENVALUES:
+        moduli = np.sort(np.abs(np.linalg.eigvals(A.toarray())))
+        return float(np.clip(1 - moduli[-2], 0, 1))
+    pi = perron(A)
+    for attempt in (_gap_by_arnoldi, _gap_by_factorisation, _gap_by_decay):
+        gap = attempt(A, pi)
+        if gap is not None:
+            return float(np.clip(gap, 0, 1))
+    raise WeightsError(
+        f"the spectral gap of these {n} x {n} weights could not be computed: mixing is too slow; give the links that "
+        f"are hardly used more weight, or take a graph with shorter ways"
+    )
+
+
+def _gap_by_arnoldi(A: CSR, pi: Floats) -> float | None:
+    eigenvalues = _largest(lambda v: A @ v - pi @ v, A.shape[0], count=2, restarts=15)
+    return None if eigenvalues is None else float(1 - np.abs(eigenvalues).max())
+
+
+def _gap_by_factorisation(A: CSR, pi: Floats) -> float | None:
+    r"""Find the eigenvalues nearest to 1 until no other can be larger in modulus.
+
+    With :math:`a = \min_i A_{ii}` every eigenvalue :math:`1 - w` lies in the disc of centre a that touches 1
+    (Gershgorin), so :math:`|w|^2 \le 2 (1 - a) \Re w` and :math:`|1 - w|^2 \le 1 - |w|^2 a / (1 - a)`: far from 1 is
+    small in modulus.
+    """
+    from scipy.sparse.linalg import splu
+
+    n, a = A.shape[0], float(A.diagonal().min())
+    if a == 0 or not _is_narrow(A):
+        return None
+    # A - I itself is singular; the projection removes the direction that the small shift leaves nearly so.
+    shift = 1e-10
+    factors = splu((A - (1 + shift) * eye_array(n)).tocsc())
+
+    def solve(v: Floats) -> Floats:
+        u: Floats = factors.solve(v - pi @ v)
+        return u - pi @ u
+
+    for count in (8, 32, 128, 512):
+        if count > n // 4:
+            return None
+        inverses = _largest(solve, n, count, restarts=30)
+        if inverses is None:
+            return None
+        w = -shift - 1 / inverses
+        loss = 2 * w.real - np.abs(w) ** 2  # 1 - |1 - w|^2, without the cancellation
+        if (np.abs(w) ** 2).max() * a >= loss.min() * (1 - a):
+            return float(loss.min() / (1 + np.sqrt(1 - loss.min())))
+    return None
+
+
+def _gap_by_decay(A: CSR, pi: Floats) -> float | None:
+    """Follow a random disagreement until its rates of decay over k and then over 2 k rounds agree."""
+    v = np.random.default_rng(0).standard_normal(A.shape[0])
+    rounds, before = 256, np.inf
+    for _ in range(int(np.log2(_ENTRIES_TO_VISIT / A.nnz / rounds))):
+        logarithm = 0.0
+        for _ in range(rounds):
+            v = A @ v
+            v -= pi @ v
+            size = float(np.linalg.norm(v))
+            if size == 0:
+                return 1.0
+            v /= size
+            logarithm += np.log(size)
+        gap = -float(np.expm1(logarithm / rounds))
+        if abs(gap - before) <= 2e-3 * gap:
+            return gap
+        rounds, before = 2 * rounds, gap
+    return None
+
+
+def _largest(product: Callable[[Floats], Floats], n: int, count: int, restarts: int) -> Any:
+    """Return the ``count`` eigenvalues of largest modulus of a linear map, or None where Arnoldi does not converge."""
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
+
+    operator = LinearOperator((n, n), matvec=lambda v: product(v.ravel()), dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n)  # without it, ARPACK's answer would vary from call to call
+    ncv = max(40, 2 * count + 1)
+    try:
+        return eigs(operator, k=count, v0=start, ncv=ncv, maxiter=restarts, tol=1e-11, return_eigenvectors=False)
+    except ArpackError:
+        return None
+
+
+def _is_narrow(A: CSR) -> bool:
+    """Whether a factorisation of A, its agents well ordered, surely fits in memory: long, thin graphs do."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    order = reverse_cuthill_mckee(A + A.T, symmetric_mode=True)
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    entries = A.tocoo()
+    bandwidth = int(np.abs(place[entries.row] - place[entries.col]).max())
+    return bandwidth * A.shape[0] <= 2e8
+
+
+def as_weights(matrix: CSR | Floats) -> CSR:
+    """Return a copy of a matrix, dense or sparse, as float CSR once it is square, finite and not negative."""
+    try:
+        given: Any = matrix if issparse(matrix) else np.asarray(matrix)
+        if np.iscomplexobj(given):
+            raise TypeError
+        A: Any = csr_array(given, dtype=np.float64, copy=True)
+    except (TypeError, ValueError):
+        raise WeightsError("the weights are not a matrix of real numbers; give n rows of n numbers") from None
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
+        raise WeightsError(f"the weights have shape {A.shape}; they must be square, one row and column per agent")
+    A.sum_duplicates()
+    bad = np.flatnonzero(~(np.isfinite(A.data) & (A.data >= 0)))
+    if bad.size:
+        row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
+        raise WeightsError(
+            f"weight A[{row}, {A.indices[bad[0]]}] = {A.data[bad[0]]:g} ({bad.size} such weights); weights must be "
+            f"finite and not negative"
+        )
+    return A
+
+
+def require_row_sums(A: CSR) -> None:
+    """Raise a :class:`WeightsError` that names a row, unless all rows sum to one (to 1e-9)."""
+    sums = A.sum(axis=1)
+    off = np.flatnonzero(np.abs(sums - 1) > 1e-9)
+    if off.size:
+        raise WeightsError(
+            f"row {off[0]} of the weights sums to {sums[off[0]]:.10g} ({off.size} such rows); every row must sum to "
+            f"one: divide it by its sum"
+        )
+
+
+def _irreducible(matrix: CSR | Floats) -> CSR:
+    from scipy.sparse.csgraph import connected_components
+
+    A = as_weights(matrix)
+    require_row_sums(A)
+    A.eliminate_zeros()
+    if connected_components(A, connection="strong")[0] > 1:
+        entries = A.tocoo()
+        try:
+            Digraph.from_edges(A.shape[0], np.column_stack([entries.col, entries.row])).require_strongly_connected()
+        except GraphError as error:
+            raise WeightsError(f"counting only links with positive weight, {error}") from None
+    return A

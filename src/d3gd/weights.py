@@ -1,0 +1,136 @@
+"""Row-stochastic weights on a graph: ``A[i, j]`` is the weight agent i puts on what agent j sends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from d3gd.arrays import CSR, Floats
+from d3gd.digraph import Digraph
+from d3gd.errors import GraphError, WeightsError
+from d3gd.spectrum import as_weights, perron, require_row_sums, spectral_gap
+
+__all__ = ["check", "lazy", "metropolis", "perron", "spectral_gap", "uniform"]
+
+
+def metropolis(graph: Digraph) -> CSR:
+    r"""Return Metropolis weights, with d the in-degree (the agent itself not counted).
+
+    .. math::
+        A_{ij} = \frac{1}{1 + \max(d_i, d_j)}, \qquad A_{ii} = 1 - \sum_{j \ne i} A_{ij}
+
+    Args:
+        graph: The graph.
+
+    Returns:
+        The matrix on the graph's structure; its ``data`` are the weights in the graph's order.
+
+    Example:
+        >>> from d3gd.graphs import star
+        >>> metropolis(star(3)).toarray().round(3)
+        array([[0.333, 0.333, 0.333],
+               [0.333, 0.667, 0.   ],
+               [0.333, 0.   , 0.667]])
+    """
+    return graph.matrix(_metropolis(graph))
+
+
+def uniform(graph: Digraph) -> CSR:
+    """Return uniform weights: each agent averages what it hears, itself included, ``A_ij = 1 / (d_i + 1)``.
+
+    Example:
+        >>> from d3gd.graphs import star
+        >>> uniform(star(3)).toarray().round(3)
+        array([[0.333, 0.333, 0.333],
+               [0.5  , 0.5  , 0.   ],
+               [0.5  , 0.   , 0.5  ]])
+    """
+    return graph.matrix(1 / (graph.in_degrees + 1.0)[graph.targets])
+
+
+def lazy(graph: Digraph, stay: float = 0.5) -> CSR:
+    """Return lazy Metropolis weights, ``stay * I + (1 - stay) * metropolis``.
+
+    Args:
+        graph: The graph.
+        stay: The share every agent keeps to itself beforehand, in [0, 1).
+
+    Returns:
+        The matrix on the graph's structure.
+
+    Example:
+        >>> from d3gd.graphs import ring
+        >>> lazy(ring(3)).toarray()
+        array([[0.75, 0.  , 0.25],
+               [0.25, 0.75, 0.  ],
+               [0.  , 0.25, 0.75]])
+    """
+    if not 0 <= stay < 1:
+        raise WeightsError(f"stay = {stay!r}: it must be at least 0 and below 1 (at 1 nobody would listen)")
+    values = (1 - stay) * _metropolis(graph)
+    values[graph.self_loops] += stay
+    return graph.matrix(values)
+
+
+def check(matrix: CSR | Floats, graph: Digraph) -> CSR:
+    """Return a user's own weights on the graph's structure, or say what is wrong with them.
+
+    The weights must be finite and not negative, zero where the graph has no link, positive on the diagonal,
+    sum to one in every row (to 1e-9), and the positive ones must leave the graph strongly connected.
+
+    Args:
+        matrix: n x n, dense or any SciPy sparse format.
+        graph: The graph the weights live on.
+
+    Returns:
+        The matrix as CSR on the graph's full structure: a link with weight zero keeps its entry.
+
+    Example:
+        >>> from d3gd.graphs import ring
+        >>> check([[0.9, 0.1], [0.2, 0.8]], ring(2)).data
+        array([0.9, 0.1, 0.2, 0.8])
+    """
+    weights = as_weights(matrix)
+    n = graph.n
+    if weights.shape != (n, n):
+        raise WeightsError(
+            f"the weights have shape {weights.shape} but the graph has {n} agents; give a matrix of shape ({n}, {n})"
+        )
+    entries = weights.tocoo()
+    rows, columns = entries.row.astype(np.int64), entries.col.astype(np.int64)
+    keys = graph.keys
+    wanted = rows * n + columns
+    places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    off_graph = np.flatnonzero((keys[places] != wanted) & (entries.data != 0))
+    if off_graph.size:
+        i, j, value = rows[off_graph[0]], columns[off_graph[0]], entries.data[off_graph[0]]
+        raise WeightsError(
+            f"weight A[{i}, {j}] = {value:g} but there is no link {j} -> {i}; set it to zero or add the link "
+            f"to the graph ({off_graph.size} such weights)"
+        )
+    on_graph = keys[places] == wanted
+    values = np.zeros(keys.size)
+    values[places[on_graph]] = entries.data[on_graph]
+    alone = np.flatnonzero(values[graph.self_loops] == 0)
+    if alone.size:
+        i = int(alone[0])
+        raise WeightsError(
+            f"{graph.name(i)} has a zero self-weight, A[{i}, {i}] = 0 ({alone.size} such agents); every agent "
+            f"needs a positive weight on itself"
+        )
+    checked = graph.matrix(values)
+    require_row_sums(checked)
+    heard = values > 0
+    used = Digraph.from_edges(n, np.column_stack([graph.sources[heard], graph.targets[heard]]), graph.labels)
+    try:
+        used.require_strongly_connected()
+    except GraphError as error:
+        raise WeightsError(f"counting only links with positive weight, {error}") from None
+    return checked
+
+
+def _metropolis(graph: Digraph) -> Floats:
+    degrees = graph.in_degrees
+    values: Floats = 1 / (1.0 + np.maximum(degrees[graph.targets], degrees[graph.sources]))
+    values[graph.self_loops] = 0
+    values[graph.self_loops] = 1 - np.add.reduceat(values, graph.indptr[:-1])
+    return values
