@@ -73,9 +73,7 @@ class Digraph:
             )
 
     @classmethod
-    def from_edges(
-        cls, n: int, edges: Iterable[Sequence[int]] | Array, labels: Iterable[str] | None = None
-    ) -> Digraph:
+    def from_edges(cls, n: int, edges: Iterable[Sequence[int]] | Array, labels: Iterable[str] | None = None) -> Digraph:
         """Build a graph from (source, target) pairs: the target listens to the source.
 
         Args:
@@ -294,9 +292,7 @@ def _checked_pairs(n: int, edges: Iterable[Sequence[int]] | Array) -> Ints:
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise GraphError(
-            f"edges have shape {pairs.shape}; give a list of (source, target) or an array of shape (m, 2)"
-        )
+        raise GraphError(f"edges have shape {pairs.shape}; give a list of (source, target) or an array of shape (m, 2)")
     if not np.issubdtype(pairs.dtype, np.integer):
         raise GraphError(f"edges hold {pairs.dtype} values; agents are integers from 0 to {n - 1}")
     outside = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))

@@ -106,7 +106,7 @@ def erdos_renyi(n: int, p: float, *, seed: int = 0) -> Digraph:
         raise GraphError(f"p = {p!r}: the probability of a link must be above 0 and at most 1")
     rng = np.random.default_rng(as_count(seed, "seed", at_least=0))
     someone_heard = 1 - (1 - p) ** (n - 1)
-    # Rows are drawn independently, so this power is exactly the chance that everyone hears somebody.
+    # Rows are drawn independently, so this power is the chance that everyone hears somebody: if hopeless, don't draw.
     if n == 1 or someone_heard**n > 1e-9:
         for _ in range(_DRAWS):
             graph = Digraph.from_edges(n, _bernoulli_pairs(n, p, rng))
@@ -160,7 +160,7 @@ def random_geometric(n: int, radius: float, *, spread: float = 0.5, seed: int = 
         raise GraphError(f"spread = {spread!r}: it must be at least 0 (equal ranges) and below 1")
     rng = np.random.default_rng(as_count(seed, "seed", at_least=0))
     cut_off = 0
-    for _ in range(_DRAWS):
+    for draws in range(1, _DRAWS + 1):
         points = rng.random((n, 2))
         ranges = radius * (1 + spread * rng.uniform(-1, 1, n))
         near = cKDTree(points).query_pairs(ranges.max(), output_type="ndarray")
@@ -170,10 +170,12 @@ def random_geometric(n: int, radius: float, *, spread: float = 0.5, seed: int = 
         if graph.is_strongly_connected:
             return graph
         cut_off += int(np.sum((graph.in_degrees == 0) | (graph.out_degrees == 0)))
+        if draws >= 3 and cut_off > 50 * draws:
+            break  # with so many in each of three draws, none in the next hundred is out of the question
     enough = math.sqrt((math.log(n) + 3) / (math.pi * n)) / (1 - spread)
     raise GraphError(
         f"no strongly connected graph with n = {n}, radius = {radius:g} and spread = {spread:g} in "
-        f"{_DRAWS} draws: on average {cut_off / _DRAWS:.3g} agents hear nobody or are heard by nobody; "
+        f"{draws} draws: on average {cut_off / draws:.3g} agents hear nobody or are heard by nobody; "
         f"a radius of {enough:.2g} or more would do"
     )
 

@@ -1,0 +1,31 @@
+"""Hypothesis strategies for what the theorems quantify over."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from d3gd.digraph import Digraph
+
+# A shared machine may stall at any time; how long an example takes says nothing about the mathematics.
+settings.register_profile("d3gd", deadline=None)
+settings.load_profile("d3gd")
+
+
+@st.composite
+def digraphs(draw: st.DrawFn, min_n: int = 1, max_n: int = 12) -> Digraph:
+    """Strongly connected digraphs: a cycle through all agents in any order, and any further links."""
+    n = draw(st.integers(min_n, max_n))
+    order = draw(st.permutations(range(n)))
+    agent = st.integers(0, n - 1)
+    extra = draw(st.lists(st.tuples(agent, agent), max_size=3 * n))
+    return Digraph.from_edges(n, [*zip(order, [*order[1:], order[0]], strict=True), *extra])
+
+
+@st.composite
+def row_stochastic(draw: st.DrawFn, graph: Digraph) -> Any:
+    """Weights on a graph, every link and self-loop positive."""
+    size = graph.sources.size
+    raw = np.array(draw(st.lists(st.floats(0.05, 1.0), min_size=size, max_size=size)))
+    return graph.matrix(raw / np.add.reduceat(raw, graph.indptr[:-1])[graph.targets])
