@@ -14,7 +14,7 @@ from d3gd import engine, weights
 from d3gd.algorithms.base import Algorithm
 from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
-from d3gd.arrays import Array, Floats, Ints
+from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.graphs import Digraph
 from d3gd.problems import SigmoidClassification
 
@@ -28,15 +28,15 @@ ALGORITHMS: Mapping[str, Algorithm[Any]] = {
 }
 CURVES = ("stationarity", "disagreement", "n_min_pi")
 
-# Okabe and Ito's colours, which readers of any colour vision tell apart.
-COLOURS: Mapping[str, str] = {DIDGD: "#000000", GLOBAL: "#0072B2", DECENTRALIZED: "#D55E00"}
+DPI = 220
+# Grey and two of Okabe and Ito's colours, which readers of any colour vision tell apart.
+COLOURS: Mapping[str, str] = {DIDGD: "#7F7F7F", GLOBAL: "#0072B2", DECENTRALIZED: "#D55E00"}
 STYLE: Mapping[str, Any] = {
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    "savefig.dpi": 220,
 }
 
 
@@ -65,9 +65,9 @@ class Trial:
     final: dict[str, Floats]
 
     @property
-    def links(self) -> Array:
+    def links(self) -> Bools:
         """Which entries are links, not self-loops."""
-        return self.sources != self.targets
+        return np.not_equal(self.sources, self.targets)
 
 
 def run_trial(
