@@ -91,7 +91,8 @@ def run(
     """
     _require_count("iterations", iterations, least=0)
     _require_count("every", every, least=1)
-    _require_count("checkpoint_every", checkpoint_every or 1, least=1)
+    _require_count("seed", seed, least=0)
+    _require_count("checkpoint_every", 1 if checkpoint_every is None else checkpoint_every, least=1)
     matrix, start = _checked_start(graph, problem, weights, x0)
     log = Log(choose(metrics, problem, graph.n))
     _require_recorded(target or {}, log)
@@ -143,9 +144,11 @@ def run(
                 due = k % every == 0 or k >= iterations
                 runaway = (due or k % _LOOK == 0) and not np.abs(x).max() <= limit
                 if (due or runaway) and not log.has(k):
+                    seen = x.view()
+                    seen.setflags(write=False)  # who looks on must not steer
                     snapshot = Snapshot(
                         k=k,
-                        x=x,
+                        x=seen,
                         weights=graph.matrix(algorithm.weights(net, at.state)),
                         scale=algorithm.scale(net, at.state),
                         problem=problem,
@@ -189,11 +192,12 @@ def run(
 
 
 def describe(settings: Any) -> dict[str, Any]:
-    """Return an algorithm's name and settings, ready for JSON; a schedule is told by its repr."""
+    """Return an algorithm's name and settings, ready for JSON; a function is told by its name."""
     fields = asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else {}
     return {
         "kind": type(settings).__name__,
-        **{name: repr(value) if callable(value) else value for name, value in fields.items()},
+        # Not by its repr: the address in it would be another one in the process that resumes.
+        **{name: getattr(value, "__qualname__", value) if callable(value) else value for name, value in fields.items()},
     }
 
 

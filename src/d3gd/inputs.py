@@ -15,9 +15,7 @@ from d3gd.problems import Problem
 from d3gd.weights import check
 
 
-def edges(
-    *, n: int | None = None, edges: Sequence[Sequence[int]] | None = None, file: str | None = None
-) -> Digraph:
+def edges(*, n: int | None = None, edges: Sequence[Sequence[int]] | None = None, file: str | None = None) -> Digraph:
     """Return the graph with these links.
 
     Args:

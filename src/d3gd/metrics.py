@@ -13,7 +13,7 @@ import numpy as np
 
 from d3gd import theory
 from d3gd.arrays import CSR, Array, Floats, Ints
-from d3gd.errors import SettingsError
+from d3gd.errors import SettingsError, WeightsError
 from d3gd.problems import Problem
 from d3gd.schedules import Schedule, at
 from d3gd.weights import perron
@@ -45,8 +45,11 @@ class Snapshot:
 
     @cached_property
     def pi(self) -> Floats:
-        """The left Perron vector of the weights in use."""
-        return perron(self.weights)
+        """The left Perron vector of the weights in use; NaN once they no longer connect everyone."""
+        try:
+            return perron(self.weights)
+        except WeightsError:  # a metric must not decide how a run ends
+            return np.full(len(self.x), np.nan)
 
     @cached_property
     def mean(self) -> Floats:
@@ -57,7 +60,10 @@ class Snapshot:
     @cached_property
     def accuracies(self) -> Floats:
         """Every agent's accuracy on the test data."""
-        return np.asarray(self.problem.accuracies(self.x))
+        accuracies = self.problem.accuracies(self.x)
+        if accuracies is None:
+            raise SettingsError("this problem has no test data, so no accuracy; leave it out of metrics")
+        return np.asarray(accuracies)
 
 
 Metric: TypeAlias = Callable[[Snapshot], Any]

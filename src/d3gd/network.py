@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from d3gd.arrays import CSR, Array, Floats, Ints
+from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
 from d3gd.random import keyed_uniform
@@ -40,18 +40,21 @@ class Network:
 
     Attributes:
         n: The number of agents in the whole network.
+        graph: Who hears whom in the whole network, known to all from the set-up.
         agents: The indices of this block's agents.
         a0: The initial weights over the block's edges, :math:`A^0`.
+        everywhere_a0: The initial weights over all edges of the network, known to all from the set-up.
         bytes_sent: What :meth:`exchange` has sent over all edges so far; self-loops are free.
     """
 
     def __init__(self, graph: Digraph, weights: CSR, *, seed: int = 0, sees_all: bool = True) -> None:
         self.n = graph.n
+        self.graph = graph
         self.agents: Ints = np.arange(graph.n)
         self.a0: Floats = weights.data
+        self.everywhere_a0: Floats = weights.data
         self.bytes_sent = 0
         self._transport = Alone(graph.n)
-        self._graph = graph
         self._seed = seed
         self._sees_all = sees_all
         self._starts = graph.indptr[:-1]
@@ -66,6 +69,22 @@ class Network:
         numbers = sum(array[0].nbytes for array in arrays.values())
         self.bytes_sent += self._links * numbers
         return Inbox(self._transport.exchange(arrays))
+
+    def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
+        """Pass on what others have told: each agent sends the fresh rows of its table, with whose they are.
+
+        Args:
+            table: (agents, n, r); row l of an agent's table is what agent l once told.
+            fresh: (agents, n); the rows to send.
+
+        Returns:
+            The tables as heard, (agents, n, r), and which of their rows arrived, (agents, n).
+        """
+        heard = fresh[self._columns]
+        sent = int(np.count_nonzero(heard)) - int(np.count_nonzero(fresh))
+        self.bytes_sent += sent * (table[0, 0].nbytes + 8)
+        carrier = np.maximum.reduceat(np.where(heard, self._columns[:, None], -1), self._starts, axis=0)
+        return table[carrier, np.arange(self.n)], carrier >= 0
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
@@ -109,6 +128,10 @@ class Network:
         spread: Array = values[self._rows]
         return spread
 
+    def block(self, edges: Floats) -> Floats:
+        """Return this block's part of a vector over all edges of the network."""
+        return edges
+
     def eye(self) -> Floats:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
         rows = np.zeros((len(self.agents), self.n))
@@ -131,7 +154,7 @@ class Network:
     def perron(self, a: Floats) -> Floats:
         """Return the left Perron vector of the whole network's weights: global knowledge as well."""
         self._require_sight()
-        return perron(self._graph.matrix(self._transport.gather(a)))
+        return perron(self.graph.matrix(self._transport.gather(a)))
 
     def _require_sight(self) -> None:
         if not self._sees_all:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from d3gd.arrays import Floats, Ints
+from d3gd.errors import SettingsError
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -31,6 +32,13 @@ def _scramble_all(words: npt.NDArray[np.uint64]) -> None:
     words ^= words >> _27
     words *= _M2
     words ^= words >> _31
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """Return NumPy's generator of a seed and a key, once the seed is one."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise SettingsError(f"seed = {seed!r}: it must be a whole number of 0 or more")
+    return np.random.default_rng([seed, *key])
 
 
 def keyed_uniform(seed: int, agents: Ints, iteration: int, count: int, stream: int = 0) -> Floats:

@@ -20,6 +20,7 @@ import json
 import os
 import platform
 import shutil
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -69,12 +70,19 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_atomically(path, (json.dumps(content, indent=2, allow_nan=True) + "\n").encode())
 
 
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[io.BytesIO]:
+    """Yield a file's content, and say in one line whatever is wrong with it."""
+    try:
+        yield io.BytesIO(path.read_bytes())
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise RecordError(f"{path} cannot be read ({error}); is this the folder of a d3gd run?") from error
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read what :func:`write_json` wrote."""
-    try:
-        content: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise RecordError(f"{path} cannot be read ({error}); is this the folder of a d3gd run?") from error
+    with reading(path) as file:
+        content: dict[str, Any] = json.load(file)
     return content
 
 
@@ -89,11 +97,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> str:
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """Read named arrays; never unpickles."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except (OSError, ValueError) as error:
-        raise RecordError(f"{path} cannot be read ({error}); is this the folder of a d3gd run?") from error
+    with reading(path) as content, np.load(content, allow_pickle=False) as file:
+        return dict(file)
 
 
 def write_metrics(path: Path, iterations: Array, metrics: Mapping[str, Array]) -> None:
@@ -113,17 +118,20 @@ def write_metrics(path: Path, iterations: Array, metrics: Mapping[str, Array]) -
 
 def read_metrics(path: Path) -> tuple[Array, dict[str, Array]]:
     """Read what :func:`write_metrics` wrote."""
-    try:
-        with path.open(newline="") as file:
-            header, *rows = csv.reader(file)
-    except (OSError, ValueError) as error:
-        raise RecordError(f"{path} cannot be read ({error}); is this the folder of a d3gd run?") from error
-    table = np.array([[float(value) for value in row] for row in rows]).reshape(len(rows), len(header))
+    with reading(path) as content:
+        header, *rows = csv.reader(io.TextIOWrapper(content, newline=""))
+        if not rows:
+            raise ValueError("no records")
+        table = [np.array([_number(value) for value in column]) for column in zip(*rows, strict=True)]
     metrics: dict[str, Array] = {}
     for name in dict.fromkeys(column.split("[")[0] for column in header[1:]):
-        columns = [i for i, column in enumerate(header) if column.split("[")[0] == name]
-        metrics[name] = table[:, columns[0]] if header[columns[0]] == name else table[:, columns]
-    return table[:, 0].astype(np.int64), metrics
+        columns = [table[i] for i, column in enumerate(header) if column.split("[")[0] == name]
+        metrics[name] = columns[0] if name in header else np.column_stack(columns)
+    return table[0], metrics
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
 
 
 def versions() -> dict[str, str]:
@@ -151,9 +159,10 @@ class Checkpoints:
     def write(self, k: int, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
         """Write the checkpoint of iteration ``k``, then drop the oldest."""
         folder = self._folder / f"{k:012d}"
-        if (folder / "manifest.json").exists():
+        if _whole(folder) is not None:
             return
         make_folder(folder)
+        (folder / "manifest.json").unlink(missing_ok=True)  # a damaged one is not complete while it is replaced
         digest = write_arrays(folder / "state.npz", arrays)
         write_json(
             folder / "manifest.json",
@@ -165,16 +174,25 @@ class Checkpoints:
     def newest(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
         """Return the newest complete checkpoint's manifest and arrays, or None."""
         for folder in reversed(self._complete()):
-            manifest = read_json(folder / "manifest.json")
-            if manifest["experiment"] != self._experiment:
+            found = _whole(folder)
+            if found is None:
+                continue
+            if found[0]["experiment"] != self._experiment:
                 raise RecordError(
                     f"{self._folder.parent} holds checkpoints of another experiment (its algorithm, graph, weights, "
                     "problem, seed or start differ); give the same settings to resume, or another folder"
                 )
-            content = (folder / "state.npz").read_bytes()
-            if hashlib.sha256(content).hexdigest() == manifest["sha256"]:
-                return manifest, read_arrays(folder / "state.npz")
+            return found
         return None
 
     def _complete(self) -> list[Path]:
         return sorted(path.parent for path in self._folder.glob("*/manifest.json"))
+
+
+def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Array]] | None:
+    """Return a checkpoint's manifest and arrays, or None if anything of it is missing or damaged."""
+    with contextlib.suppress(RecordError, OSError, KeyError):
+        manifest = read_json(folder / "manifest.json")
+        if hashlib.sha256((folder / "state.npz").read_bytes()).hexdigest() == manifest["sha256"]:
+            return manifest, read_arrays(folder / "state.npz")
+    return None

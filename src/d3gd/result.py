@@ -87,11 +87,13 @@ class Result:
         facts = records.read_json(path / "result.json")
         settings = path / "settings.json"
         iterations, metrics = records.read_metrics(path / "metrics.csv")
+        with records.reading(path / "weights.npz") as content:
+            weights = load_npz(content)
         return cls(
             iterations=iterations,
             metrics=metrics,
             x=records.read_arrays(path / "models.npz")["x"],
-            weights=load_npz(path / "weights.npz"),
+            weights=weights,
             status=facts["status"],
             message=facts["message"],
             seconds=facts["seconds"],

@@ -47,9 +47,19 @@ class RunFolder:
         self.path = records.make_folder(path)
         self._every = int(settings["every"])
         self._checkpoints = records.Checkpoints(path / "checkpoints", experiment)
+        if started and str(records.read_arrays(path / "start.npz")["experiment"]) != experiment:
+            raise RecordError(
+                f"{path} holds another experiment (its algorithm, graph, weights, problem, seed, start or metrics "
+                "differ); give the same settings to resume, or another folder"
+            )
         self._found = self._checkpoints.newest() if resume else None
+        if self._found is not None and self._found[0]["iteration"] > settings["iterations"]:
+            raise RecordError(
+                f"{path} already holds {self._found[0]['iteration']} iterations, more than the "
+                f"{settings['iterations']} asked for; ask for as many or more, or choose another folder"
+            )
         if not started:
-            records.write_arrays(path / "start.npz", start)
+            records.write_arrays(path / "start.npz", {**start, "experiment": np.array(experiment)})
         records.write_json(path / "settings.json", settings)
 
     def restore(self, template: Any, log: Log) -> tuple[int, Any, int, float]:
@@ -57,7 +67,8 @@ class RunFolder:
         if self._found is None:
             return 0, template, 0, 0.0
         manifest, arrays = self._found
-        log.rows = [(k, row) for k, row in manifest["rows"] if k % self._every == 0]
+        # The checkpoint's own record is made again, so that targets and callbacks have their say on it.
+        log.rows = [(k, row) for k, row in manifest["rows"] if k % self._every == 0 and k < manifest["iteration"]]
         return manifest["iteration"], restore(template, arrays), manifest["bytes_sent"], manifest["seconds"]
 
     def checkpoint(self, k: int, state: Any, bytes_sent: int, seconds: float, log: Log) -> None:

@@ -63,3 +63,9 @@ def within(name: str, value: float, low: float, high: float, *, closed: str = "[
         raise SettingsError(
             f"{name} = {value!r}: it must be a number in {closed[0]}{low:g}, {high:g}{closed[1]}; choose one inside"
         )
+
+
+def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse anything but one of a few words."""
+    if value not in choices:
+        raise SettingsError(f"{name} = {value!r}: choose {' or '.join(map(repr, choices))}")

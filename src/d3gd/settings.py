@@ -6,31 +6,21 @@ are used; here their messages only learn which file and table they are about.
 """
 
 import dataclasses
-import difflib
 import inspect
-import json
 import tomllib
-import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, TypeAlias
-
-import msgspec
+from typing import Any
 
 from d3gd import graphs, inputs, problems, records, weights
 from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
 from d3gd.engine import run
-from d3gd.errors import D3GDError, RecordError, SettingsError
+from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
-from d3gd.schedules import Decay
-
-Table: TypeAlias = Mapping[str, Any]
-Hints: TypeAlias = dict[str, tuple[Any, bool]]  # per key: the type, and whether it must be given
+from d3gd.schema import Keys, Table, checked, keys_of, prefixed, to_toml, unknown
 
 KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "graph": {
@@ -59,9 +49,6 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "algorithm": {"DiDGD": DiDGD, "D3GD": D3GD},
 }
 
-_NOT_IN_A_FILE = {"graph", "block"}  # arguments that come from elsewhere
-_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
-
 
 @dataclass(frozen=True)
 class Experiment:
@@ -84,12 +71,18 @@ class Experiment:
 
     def build(self) -> tuple[Any, graphs.Digraph, Any, Any]:
         """Return algorithm, graph, problem and weights."""
-        where, parts = self.path.name, {name: self._resolved(table) for name, table in self.parts.items()}
-        algorithm = make("algorithm", parts["algorithm"], where)
-        graph = make("graph", parts["graph"], where, seed=self.seed)
-        matrix = make("weights", parts["weights"], where, graph=graph)
-        problem = make("problem", parts["problem"], where, agents=graph.n, seed=self.seed)
+        algorithm = self._made("algorithm")
+        graph, matrix = self.network()
+        problem = self._made("problem", agents=graph.n, seed=self.seed)
         return algorithm, graph, problem, matrix
+
+    def network(self) -> tuple[graphs.Digraph, Any]:
+        """Return the graph and its initial weights."""
+        graph = self._made("graph", seed=self.seed)
+        return graph, self._made("weights", graph=graph)
+
+    def _made(self, part: str, **context: Any) -> Any:
+        return make(part, self._resolved(self.parts[part]), self.path.name, **context)
 
     def run(self, out: str | Path, *, resume: bool = False, progress: bool | None = None) -> Result:
         """Run it into a folder, which also gets a copy of the experiment that repeats it; see :meth:`save`."""
@@ -102,7 +95,7 @@ class Experiment:
                 self.save(out)
                 saved.append(True)
 
-        with prefixed(self.path.name, but=RecordError):
+        with prefixed(f"{self.path.name}:", but=RecordError):
             return run(
                 algorithm,
                 graph,
@@ -170,10 +163,12 @@ def load(path: str | Path, **overrides: Any) -> Experiment:
         table = content.pop(name, None)
         if not isinstance(table, dict):
             found = "is missing" if table is None else f"is {table!r}, not a table"
-            raise SettingsError(f"{where}: [{name}] {found}; write [{name}] and under it kind = ..., one of {_list(KINDS[name])}")
+            raise SettingsError(
+                f"{where}: [{name}] {found}; write [{name}] and under it kind = ..., one of {', '.join(KINDS[name])}"
+            )
         _check_part(name, table, where)
         parts[name] = table
-    return Experiment(path, _check(content, _run_hints(), f"{where}:", also=[f"[{name}]" for name in KINDS]), parts)
+    return Experiment(path, checked(content, _run_keys(), f"{where}:", also=[f"[{name}]" for name in KINDS]), parts)
 
 
 def make(part: str, table: Table, where: str, **context: Any) -> Any:
@@ -192,42 +187,10 @@ def make(part: str, table: Table, where: str, **context: Any) -> Any:
         return maker(**{key: value for key, value in context.items() if key in taken} | arguments)
 
 
-def keys_of(part: str, kind: str) -> Hints:
-    """Return the keys that a kind takes, each with its type and whether it must be given."""
-    maker = KINDS[part][kind]
-    hints = typing.get_type_hints(maker)
-    return {
-        name: (hints[name], parameter.default is parameter.empty)
-        for name, parameter in inspect.signature(maker).parameters.items()
-        if name not in _NOT_IN_A_FILE
-    }
-
-
-def unknown(what: str, found: str, allowed: Sequence[str]) -> SettingsError:
-    """Return the error for a name that is none of those allowed, with the closest of them."""
-    close = difflib.get_close_matches(found, allowed, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return SettingsError(f"{what} {found!r} is not known; {hint}choose among {', '.join(allowed) or 'none'}")
-
-
-@contextmanager
-def prefixed(where: str, *, but: type[D3GDError] | tuple[()] = ()) -> Iterator[None]:
-    """Let errors say where the value that caused them was found."""
-    try:
-        yield
-    except but:
-        raise
-    except D3GDError as error:
-        raise type(error)(f"{where} {error}") from error
-
-
-def _run_hints() -> Hints:
-    hints, parameters = typing.get_type_hints(run), inspect.signature(run).parameters
-    names = ("iterations", "every", "seed", "metrics", "target", "checkpoint_every")
-    # In a file metrics can only be named.
-    return {name: (hints[name], parameters[name].default is inspect.Parameter.empty) for name in names} | {
-        "metrics": (list[str] | None, False)
-    }
+def _run_keys() -> Keys:
+    keys = keys_of(run)
+    names = ("iterations", "every", "seed", "target", "checkpoint_every")
+    return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, only by name
 
 
 def _check_part(part: str, table: Table, where: str, given: Table | None = None) -> dict[str, Any]:
@@ -235,27 +198,11 @@ def _check_part(part: str, table: Table, where: str, given: Table | None = None)
     where = f"{where}: [{part}]"
     if "kind" not in table:
         raise SettingsError(f"{where} kind is missing; choose among {', '.join(kinds)}")
-    if table["kind"] not in kinds:
+    if not isinstance(table["kind"], str) or table["kind"] not in kinds:
         raise unknown(f"{where} kind", str(table["kind"]), list(kinds))
     rest = {key: value for key, value in table.items() if key != "kind"}
-    return _check(rest, keys_of(part, table["kind"]), where, optional={"agents", *(given or {})})
+    return checked(rest, keys_of(kinds[table["kind"]]), where, optional={"agents", *(given or {})})
 
 
-def _check(
-    table: Table, hints: Hints, where: str, *, optional: Sequence[str] | set[str] = (), also: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return a table's values in the types asked for, or say which key is wrong."""
-    for key in table:
-        if key not in hints:
-            raise unknown(f"{where} key", key, [*hints, *also])
-    for key, (hint, required) in hints.items():
-        if required and key not in table and key not in optional:
-            raise SettingsError(f"{where} {key} is missing; add {key} = {words(hint)}")
-    return {key: _convert(value, hints[key][0], f"{where} {key}") for key, value in table.items()}
-
-
-def _convert(value: Any, hint: Any, where: str) -> Any:
-    options = typing.get_args(hint) or (hint,)
-    if any(typing.get_origin(option) is Callable.__class_getitem__((..., Any)).__origin__ for option in options):
-        pass
-    return msgspec.convert(value, hint)
+def _lines(table: Table) -> str:
+    return "\n".join(f"{key} = {to_toml(value)}" for key, value in table.items())

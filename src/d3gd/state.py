@@ -1,6 +1,6 @@
 """What an algorithm remembers between two iterations: a named tuple of arrays, whose fields say what they follow.
 
-From the three kinds below everything else follows: a checkpoint stores any state as plain named arrays, and
+From the kinds below everything else follows: a checkpoint stores any state as plain named arrays, and
 another number of ranks can take the same file apart again.
 """
 
@@ -8,11 +8,14 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from d3gd.arrays import Array, Floats
+from d3gd.arrays import Array, Bools, Floats
 
 PerAgent: TypeAlias = Annotated[Floats, "agent"]  # first axis: the block's agents
+Flags: TypeAlias = Annotated[Bools, "agent"]  # the same, for yes and no
 PerEdge: TypeAlias = Annotated[Floats, "edge"]  # first axis: the block's edges in CSR order
-Scalar: TypeAlias = Annotated[float, "scalar"]  # the same for all agents
+Common: TypeAlias = Annotated[Floats, "common"]  # every agent has worked it out, all to the same bits
+Scalar: TypeAlias = Annotated[float, "scalar"]  # one number, the same for all agents
+Count: TypeAlias = Annotated[int, "scalar"]
 
 S = TypeVar("S")
 

@@ -230,7 +230,7 @@ def test_files_that_are_not_tables_are_refused(tmp_path):
             lambda: split_by_label(np.ones((3, 1)), np.arange(3), agents=4, alpha=1.0),
             "3 samples cannot fill 4",
         ),
-        (lambda: split_by_label(np.ones((3, 1)), np.arange(3), agents=2, alpha=0.0), "above 0"),
+        (lambda: split_by_label(np.ones((3, 1)), np.arange(3), agents=2, alpha=0.0), "or more"),
         (lambda: split_by_label(np.ones((3, 1)), np.arange(2), agents=2, alpha=1.0), "one label per sample"),
         (lambda: hold_out(np.ones((3, 1)), np.ones(3), fraction=0.1), "labels of type float64"),
         (lambda: hold_out(np.ones((3, 1)), np.arange(3), fraction=1.0), "fraction = 1.0"),

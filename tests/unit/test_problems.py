@@ -354,7 +354,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "sigmoid labels": (lambda: SigmoidClassification(X, Y + 2, classes=2), "label 2 at agent 0, sample 0"),
     "sigmoid shapes": (lambda: SigmoidClassification(X, Y[:1], classes=2), r"X of shape \(2, 3, 2\)"),
     "alpha": (lambda: sigmoid_classification(agents=3, alpha=[1.0, 2.0]), "one for each of 3 agents"),
-    "negative alpha": (lambda: sigmoid_classification(alpha=-1.0), "above 0"),
+    "negative alpha": (lambda: sigmoid_classification(alpha=-1.0), "or more"),
     "block": (lambda: sigmoid_classification(agents=3, block=[3]), "from 0 to 2"),
     "test samples": (lambda: sigmoid_classification(test_samples=-1), "test_samples = -1"),
     "no agents": (lambda: sigmoid_classification(agents=0), "agents = 0"),

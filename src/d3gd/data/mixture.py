@@ -6,13 +6,15 @@ import numpy as np
 
 from d3gd.arrays import Floats, Ints
 from d3gd.errors import ProblemError
+from d3gd.random import generator
 
+_LEAST_ALPHA = 1e-6  # one class per agent already; far below, logarithms overflow
 _MEANS, _AGENT, _TEST = 0, 1, 2  # key tags: one independent family of draws each
 
 
 def class_means(*, seed: int, classes: int, features: int) -> Floats:
     """Means of the classes, N(0, I) each, keyed by the seed alone; shape (classes, features)."""
-    return np.random.default_rng([seed, _MEANS]).standard_normal((classes, features))
+    return generator(seed, _MEANS).standard_normal((classes, features))
 
 
 def dirichlet_mixture(
@@ -65,7 +67,7 @@ def dirichlet_mixture(
     means = class_means(seed=seed, classes=classes, features=features)
     X, y = np.empty((chosen.size, samples, features)), np.empty((chosen.size, samples), dtype=np.int64)
     for row, agent in enumerate(chosen.tolist()):
-        draw = np.random.default_rng([seed, _AGENT, agent])
+        draw = generator(seed, _AGENT, agent)
         proportions = dirichlet(draw, float(concentration[agent]), classes)
         y[row] = np.repeat(np.arange(classes), draw.multinomial(samples, proportions))
         X[row] = means[y[row]] + draw.standard_normal((samples, features))
@@ -74,7 +76,7 @@ def dirichlet_mixture(
 
 def mixture_test_set(*, seed: int, classes: int, features: int, samples: int) -> tuple[Floats, Ints]:
     """Test samples of the same Gaussian classes, all equally likely, under a key of their own."""
-    draw = np.random.default_rng([seed, _TEST])
+    draw = generator(seed, _TEST)
     y = draw.integers(classes, size=samples)
     X = class_means(seed=seed, classes=classes, features=features)[y]
     return X + draw.standard_normal((samples, features)), y
@@ -98,6 +100,6 @@ def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
     values = np.asarray(alpha, dtype=np.float64)
     if values.shape not in ((), (agents,)):
         raise ProblemError(f"alpha has shape {values.shape}; give one number, or one for each of {agents} agents")
-    if not (np.isfinite(values).all() and values.min() > 0.0):
-        raise ProblemError(f"alpha = {alpha}; every concentration must be a finite number above 0")
+    if not (np.isfinite(values).all() and values.min() >= _LEAST_ALPHA):
+        raise ProblemError(f"alpha = {alpha}; every concentration must be a finite number of {_LEAST_ALPHA:g} or more")
     return np.broadcast_to(values, (agents,))

@@ -7,6 +7,7 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.data.mixture import check_alpha, dirichlet
 from d3gd.errors import ProblemError
+from d3gd.random import generator
 
 _SPLIT, _HOLD_OUT = 4, 5  # key tags: one independent family of draws each
 
@@ -46,7 +47,7 @@ def split_by_label(
     if not 1 <= agents <= len(y):
         raise ProblemError(f"{len(y)} samples cannot fill {agents} agents; use 1 to {len(y)} agents")
     concentration = check_alpha(alpha, agents)
-    draw = np.random.default_rng([seed, _SPLIT])
+    draw = generator(seed, _SPLIT)
     stacks = [draw.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]
     left = np.array([stack.size for stack in stacks])
     chosen = np.empty((agents, len(y) // agents), dtype=np.int64)
@@ -100,7 +101,7 @@ def hold_out(X: Array, y: Array, *, fraction: float, seed: int = 0) -> tuple[tup
     shares = np.floor(wanted).astype(np.int64)
     extra = round(fraction * len(y)) - int(shares.sum())
     shares[np.argsort(shares - wanted, kind="stable")[:extra]] += 1
-    draw = np.random.default_rng([seed, _HOLD_OUT])
+    draw = generator(seed, _HOLD_OUT)
     apart = np.zeros(len(y), dtype=np.bool_)
     for label, share in zip(labels, shares, strict=True):
         apart[draw.permutation(np.flatnonzero(y == label))[:share]] = True

@@ -8,6 +8,7 @@ from d3gd.arrays import Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.problems.base import Sourced, check_finite
+from d3gd.random import generator
 
 _TAG = 3  # keeps these draws apart from those of other generators with the same seed
 
@@ -126,10 +127,10 @@ def quadratic(
     if not (np.isfinite(heterogeneity) and heterogeneity >= 0.0):
         raise ProblemError(f"heterogeneity = {heterogeneity}; use a finite number of 0 or more")
     spectrum = np.geomspace(1.0, 1.0 / conditioning, dim)
-    centre = np.random.default_rng([seed, _TAG]).standard_normal(dim)
+    centre = generator(seed, _TAG).standard_normal(dim)
     Q, b = np.empty((agents, dim, dim)), np.empty((agents, dim))
     for agent in range(agents):
-        draw = np.random.default_rng([seed, _TAG, agent])
+        draw = generator(seed, _TAG, agent)
         U, triangle = np.linalg.qr(draw.standard_normal((dim, dim)))
         U *= np.sign(np.diag(triangle))  # makes the rotation uniformly distributed
         half = (U * spectrum) @ U.T

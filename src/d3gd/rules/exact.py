@@ -28,9 +28,9 @@ def closest_combination(net: Network, a: Floats, received: Floats, target: Float
 
     best = a.copy()
     for i, (edges, heard) in enumerate(net.heard(received)):
-        if np.all(heard == heard[0]):
-            continue
         away = heard - target[i]
+        if np.all(heard == heard[0]) or not np.isfinite(away).all():  # flat, or diverged: the engine will see it
+            continue
         size = np.linalg.norm(away, axis=1).max()
         rows = np.vstack([away.T / size, np.ones(len(heard))])
         u, _ = nnls(rows, np.append(np.zeros(len(rows) - 1), 1.0))

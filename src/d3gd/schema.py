@@ -1,0 +1,146 @@
+"""Signatures as the schema of tables: which keys they take, of which types, and what to say when one is wrong."""
+
+import difflib
+import inspect
+import json
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union
+
+import msgspec
+
+from d3gd.errors import D3GDError, SettingsError
+from d3gd.schedules import Decay
+
+Table: TypeAlias = Mapping[str, Any]
+Keys: TypeAlias = dict[str, tuple[Any, bool]]  # per key: its type, and whether it must be given
+
+_NOT_IN_A_FILE = {"graph", "block"}  # arguments that come from elsewhere
+_Seed = Annotated[int, msgspec.Meta(ge=0)]  # whatever it is the key of, NumPy takes no negative one
+_WORDS = {
+    _Seed: "a whole number, 0 or more",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text in quotes",
+}
+
+
+def keys_of(maker: Callable[..., Any]) -> Keys:
+    """Return the keys that a function or a dataclass takes, each with its type and whether it must be given."""
+    hints = typing.get_type_hints(maker)
+    return {
+        name: (_Seed if name == "seed" else hints[name], parameter.default is parameter.empty)
+        for name, parameter in inspect.signature(maker).parameters.items()
+        if name not in _NOT_IN_A_FILE
+    }
+
+
+def unknown(what: str, found: str, allowed: Sequence[str]) -> SettingsError:
+    """Return the error for a name that is none of those allowed, with the closest of them."""
+    close = difflib.get_close_matches(found, allowed, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return SettingsError(f"{what} {found!r} is not known; {hint}choose among {', '.join(allowed) or 'none'}")
+
+
+@contextmanager
+def prefixed(where: str, *, but: type[D3GDError] | tuple[()] = ()) -> Iterator[None]:
+    """Let errors say where the value that caused them was found."""
+    try:
+        yield
+    except but:
+        raise
+    except D3GDError as error:
+        raise type(error)(f"{where} {error}") from error
+
+
+def checked(
+    table: Table, keys: Keys, where: str, *, optional: Collection[str] = (), also: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return a table's values in the types asked for, or say which key is wrong.
+
+    Args:
+        table: The table.
+        keys: What it may hold.
+        where: What messages say the table is.
+        optional: Keys that need not be given here although they must be given in all.
+        also: What else to mention where a key is not known.
+    """
+    for key in table:
+        if key not in keys:
+            raise unknown(f"{where} key", key, [*keys, *also])
+    for key, (hint, required) in keys.items():
+        if required and key not in table and key not in optional:
+            raise SettingsError(f"{where} {key} is missing; add {key} = {words(hint)}")
+    return {key: _convert(value, keys[key][0], f"{where} {key}") for key, value in table.items()}
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:
+    options = _options(hint)
+    schedule = any(typing.get_origin(option) is Callable for option in options)
+    if schedule and isinstance(value, Mapping):
+        arguments = checked(value, keys_of(Decay), f"{where}:")
+        with prefixed(f"{where}:"):
+            return Decay(**arguments)
+    plain = [option for option in options if typing.get_origin(option) is not Callable]
+    try:
+        return msgspec.convert(value, Union[tuple(plain)])  # noqa: UP007 - the members are known only at run time
+    except msgspec.ValidationError:
+        close = difflib.get_close_matches(value, _choices(hint), n=1) if isinstance(value, str) else []
+        hint_text = f"; did you mean {close[0]!r}?" if close else ""
+        raise SettingsError(f"{where} = {to_toml(value)}: it must be {words(hint)}{hint_text}") from None
+
+
+def words(hint: Any) -> str:
+    """Return a type as one would say it.
+
+    Example:
+        >>> words(float | list[float] | None)
+        'a number or a list of numbers'
+    """
+    return " or ".join(_word(option) for option in _options(hint) if option is not NoneType)
+
+
+def _word(option: Any) -> str:
+    if option in _WORDS:
+        return _WORDS[option]
+    origin, inner = typing.get_origin(option), typing.get_args(option)
+    if origin is Literal:
+        return "one of " + ", ".join(map(to_toml, inner))
+    if origin is Callable:
+        return "a table such as {start = 0.1, power = 0.5, over = 100}"
+    if issubclass(origin, Mapping):
+        return f"a table of {_many(inner[1])}"
+    return f"a list of {_many(inner[0])}"
+
+
+def _many(option: Any) -> str:
+    if typing.get_origin(option) is not None:
+        return "[source, target] pairs"
+    return {int: "whole numbers", float: "numbers", str: "texts in quotes"}[option]
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union, or the one type there is."""
+    return typing.get_args(hint) if typing.get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _choices(hint: Any) -> list[str]:
+    return [
+        str(c) for option in _options(hint) if typing.get_origin(option) is Literal for c in typing.get_args(option)
+    ]
+
+
+def to_toml(value: Any) -> str:
+    """Return a value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{to_toml(key)} = {to_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    return repr(value) if isinstance(value, (int, float)) else str(value)

@@ -1,0 +1,59 @@
+"""Information travels one link an iteration: nobody can know of a far agent's data any sooner."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import d3gd
+from tests.paper.stepping import states
+from tests.strategies import digraphs, row_stochastic
+
+
+def first_changes(algorithm, graph, A, changed, iterations, seed):
+    """For every agent the first iteration at which its model differs, bit by bit, once one agent's data change."""
+    problem = d3gd.problems.quadratic(agents=graph.n, dim=3, seed=seed)
+    b = problem.b.copy()
+    b[changed] += 1e6  # large, so that no rounding on the way swallows it
+    other = d3gd.problems.Quadratic(problem.Q, b)
+    x0 = np.random.default_rng(seed).normal(size=(graph.n, 3))
+    first = np.full(graph.n, -1)
+    pair = (states(algorithm, graph, A, p, iterations, x0) for p in (problem, other))
+    for k, (s, t) in enumerate(zip(*pair, strict=True)):
+        differs = (s.x != t.x).any(axis=1)
+        first[differs & (first < 0)] = k
+    return first
+
+
+DECENTRALIZED = [
+    d3gd.DiDGD(step_size=0.02),
+    d3gd.D3GD(step_size=0.02, rule="decentralized"),
+    d3gd.D3GD(step_size=0.02, rule="decentralized", chain_rule=True, participation=0.5),
+]
+
+
+@pytest.mark.parametrize("algorithm", DECENTRALIZED, ids=["DiDGD", "D3GD", "D3GD-chain-partial"])
+@settings(max_examples=20, deadline=None)
+@given(graph=digraphs(min_n=2, max_n=9), seed=st.integers(0, 10_000), data=st.data())
+def test_an_agent_h_links_away_changes_first_at_iteration_h_plus_1(algorithm, graph, seed, data):
+    A = data.draw(row_stochastic(graph))
+    changed = data.draw(st.integers(0, graph.n - 1))
+    hops = graph.hops_from(changed)
+    first = first_changes(algorithm, graph, A, changed, hops.max() + 1, seed)
+    assert first.tolist() == (hops + 1).tolist()
+
+
+def test_the_cone_is_as_long_as_a_ring():
+    graph = d3gd.graphs.ring(12)
+    first = first_changes(DECENTRALIZED[1], graph, d3gd.weights.uniform(graph), 0, 12, seed=0)
+    assert first.tolist() == list(range(1, 13))
+
+
+@pytest.mark.parametrize("rule", ["global", "exact"])
+def test_rules_with_global_knowledge_break_the_cone(rule):
+    graph = d3gd.graphs.ring(12)
+    algorithm = d3gd.D3GD(step_size=0.02, rule=rule)
+    first = first_changes(algorithm, graph, d3gd.weights.uniform(graph), 0, 4, seed=0)
+    # At the latest the second iteration feels it, however far the agent.
+    assert np.count_nonzero((first >= 1) & (first <= 2)) > 3
+    assert (first[first > 0] < graph.hops_from(0)[first > 0] + 1).any()

@@ -1,0 +1,145 @@
+"""The verbs, each against its dense meaning."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import d3gd
+from d3gd.network import Network
+from tests.strategies import digraphs
+
+
+def make(key=0, **options):
+    graph = d3gd.graphs.erdos_renyi(7, 0.4, seed=key)
+    return graph, Network(graph, d3gd.weights.metropolis(graph), **options)
+
+
+networks = digraphs(min_n=7, max_n=7).map(lambda graph: (graph, Network(graph, d3gd.weights.metropolis(graph))))
+rngs = st.integers(0, 1000).map(np.random.default_rng)
+
+
+@given(networks, rngs)
+def test_mix_is_the_matrix_product(case, rng):
+    graph, net = case
+    a, x = rng.normal(size=graph.sources.size), rng.normal(size=(7, 3))
+    np.testing.assert_allclose(net.mix(a, x), graph.matrix(a).toarray() @ x, atol=1e-13)
+    # Whatever was mixed before, the next weights alone decide.
+    np.testing.assert_array_equal(net.mix(net.a0, x), Network(graph, graph.matrix(net.a0)).mix(net.a0, x))
+
+
+@given(networks, rngs)
+def test_mixed_rows_do_not_depend_on_agents_they_do_not_hear(case, rng):
+    graph, net = case
+    x = rng.normal(size=(7, 3))
+    other = x.copy()
+    other[3] += 1
+    deaf = graph.matrix(np.ones(graph.sources.size)).toarray()[:, 3] == 0
+    assert np.array_equal(net.mix(net.a0, x)[deaf], net.mix(net.a0, other)[deaf])
+
+
+@given(networks, rngs)
+def test_dot_is_one_inner_product_per_edge(case, rng):
+    graph, net = case
+    v, x, o = rng.normal(size=(3, 7, 4))
+    values = net.dot(v, x, origin=o)
+    expected = [v[i] @ (x[j] - o[i]) for i, j in zip(graph.targets, graph.sources, strict=True)]
+    np.testing.assert_allclose(values, expected, atol=1e-13)
+
+
+def test_dot_is_bitwise_the_same_in_pieces(monkeypatch):
+    _graph, net = make(5)
+    v, x, o = np.random.default_rng(0).normal(size=(3, 7, 4))
+    whole = net.dot(v, x, o)
+    for numbers in (1, 7, 20):
+        monkeypatch.setattr("d3gd.network._GATHERED", numbers)
+        assert np.array_equal(net.dot(v, x, o), whole)
+
+
+@given(networks, rngs)
+def test_reduce_and_spread_are_adjoint(case, rng):
+    graph, net = case
+    edges, values = rng.normal(size=graph.sources.size), rng.normal(size=7)
+    assert net.reduce(edges) @ values == pytest.approx(edges @ net.spread(values), abs=1e-12)
+    for i in range(7):
+        assert net.reduce(edges, np.maximum)[i] == edges[graph.targets == i].max()
+
+
+@given(networks, rngs)
+def test_project_puts_every_row_on_its_simplex(case, rng):
+    graph, net = case
+    projected = net.project(rng.normal(size=graph.sources.size))
+    np.testing.assert_allclose(net.reduce(projected), 1, atol=1e-14)
+    assert projected.min() >= 0
+
+
+@given(networks, rngs)
+def test_heard_is_what_the_in_edges_carry(case, rng):
+    graph, net = case
+    x = rng.normal(size=(7, 2))
+    for i, (places, rows) in enumerate(net.heard(x)):
+        assert (graph.targets[places] == i).all()
+        assert np.array_equal(rows, x[graph.sources[places]])
+
+
+def test_own_entries_of_unit_vectors_are_one():
+    _, net = make(0)
+    assert np.array_equal(net.eye(), np.eye(7))
+    assert net.own(net.eye()).tolist() == [[1.0]] * 7
+    assert net.own(np.arange(49.0).reshape(7, 7))[:, 0].tolist() == [0, 8, 16, 24, 32, 40, 48]
+
+
+@settings(max_examples=20)
+@given(networks, st.integers(1, 9), st.integers(1, 9))
+def test_exchange_counts_eight_bytes_a_number_and_link(case, d, m):
+    graph, net = case
+    net.exchange(x=np.zeros((7, d)), Y=np.zeros((7, m)))
+    assert net.bytes_sent == 8 * (d + m) * graph.link_count
+    net.exchange(t=np.zeros(7))
+    assert net.bytes_sent == 8 * (d + m + 1) * graph.link_count
+
+
+def test_an_agent_alone_sends_nothing():
+    graph = d3gd.Digraph.from_edges(1, [])
+    net = Network(graph, d3gd.weights.uniform(graph))
+    assert net.exchange(x=np.ones((1, 5))).x.tolist() == [[1.0] * 5]
+    assert net.bytes_sent == 0
+
+
+def test_an_inbox_holds_only_what_was_sent():
+    _, net = make(0)
+    with pytest.raises(AttributeError, match="'y' was sent"):
+        _ = net.exchange(x=np.zeros((7, 1))).y
+
+
+def test_global_knowledge_is_refused_to_the_decentralized():
+    _, net = make(0, sees_all=False)
+    for ask in (net.everyone, net.perron):
+        with pytest.raises(d3gd.D3GDError, match="decentralized"):
+            ask(net.a0)
+
+
+def test_a_method_that_peeks_is_stopped_in_its_first_step():
+    class Peeking(d3gd.DiDGD):
+        def step(self, net, g, s, k):
+            return s._replace(x=net.everyone(s.x) - g)
+
+    problem = d3gd.problems.quadratic(agents=5, dim=2)
+    with pytest.raises(d3gd.D3GDError, match="decentralized"):
+        d3gd.run(Peeking(step_size=0.1), d3gd.graphs.ring(5), problem, iterations=3)
+
+
+def test_everyone_sees_all_where_allowed():
+    graph, net = make(3)
+    x = np.arange(14.0).reshape(7, 2)
+    assert np.array_equal(net.everyone(x), x)
+    np.testing.assert_allclose(net.perron(net.a0), d3gd.weights.perron(graph.matrix(net.a0)))
+
+
+def test_draws_depend_on_seed_agent_and_iteration_alone():
+    _, net = make(1, seed=4)
+    _, same = make(2, seed=4)
+    _, other = make(1, seed=5)
+    assert np.array_equal(net.draw(3), same.draw(3))
+    assert not np.array_equal(net.draw(3), net.draw(4))
+    assert not np.array_equal(net.draw(3), other.draw(3))
