@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from d3gd import data, graphs, metrics, problems, schedules, theory, weights
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.didgd import DiDGD
+    from d3gd.algorithms.frost import FROST
+    from d3gd.algorithms.perron import PerronD3GD
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
@@ -20,6 +22,8 @@ _HOMES = {
     "D3GDError": "errors",
     "DiDGD": "algorithms.didgd",
     "Digraph": "digraph",
+    "FROST": "algorithms.frost",
+    "PerronD3GD": "algorithms.perron",
     "Result": "result",
     "run": "engine",
 }
@@ -27,9 +31,11 @@ _ROOMS = ("data", "graphs", "metrics", "problems", "schedules", "theory", "weigh
 
 __all__ = [
     "D3GD",
+    "FROST",
     "D3GDError",
     "DiDGD",
     "Digraph",
+    "PerronD3GD",
     "Result",
     "data",
     "graphs",

@@ -92,8 +92,8 @@ class Network:
         mixed: Floats = self._matrix @ received
         return mixed
 
-    def dot(self, v: Floats, received: Floats, origin: Floats) -> Floats:
-        r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i.
+    def dot(self, v: Floats, received: Floats, origin: Floats | None = None) -> Floats:
+        r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
 
         A constant added to all of a row's values changes no projection on the simplex, so the origin is free to
         choose; near the received models it spares the digits that their common part would cost.
@@ -104,7 +104,8 @@ class Network:
             here = slice(first, first + edges)
             rows = self._rows[here]
             difference = received[self._columns[here]]
-            difference -= origin[rows]
+            if origin is not None:
+                difference -= origin[rows]
             np.einsum("ed,ed->e", v[rows], difference, out=values[here])
         return values
 
@@ -136,6 +137,12 @@ class Network:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
         rows = np.zeros((len(self.agents), self.n))
         rows[np.arange(len(self.agents)), self.agents] = 1.0
+        return rows
+
+    def scatter(self, edges: Floats) -> Floats:
+        """Return each agent's n-vector with its in-edges' values at those they come from."""
+        rows = np.zeros((len(self.agents), self.n))
+        rows[self._rows, self.graph.sources] = edges
         return rows
 
     def own(self, Y: Floats) -> Floats:

@@ -17,6 +17,8 @@ from typing import Any
 from d3gd import graphs, inputs, problems, records, weights
 from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
+from d3gd.algorithms.frost import FROST
+from d3gd.algorithms.perron import PerronD3GD
 from d3gd.engine import run
 from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
@@ -46,7 +48,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "quadratic": problems.quadratic,
         "softmax": inputs.softmax_table,
     },
-    "algorithm": {"DiDGD": DiDGD, "D3GD": D3GD},
+    "algorithm": {"DiDGD": DiDGD, "D3GD": D3GD, "PerronD3GD": PerronD3GD, "FROST": FROST},
 }
 
 

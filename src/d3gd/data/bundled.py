@@ -1,4 +1,6 @@
-"""The 1,797 handwritten digits that come with scikit-learn."""
+"""Real data sets that come with scikit-learn, so that nothing is downloaded."""
+
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +20,40 @@ def digits(*, constant: bool = True) -> tuple[Floats, Ints]:
     Reference:
         Alpaydin and Kaynak, "Optical recognition of handwritten digits", UCI repository, 1998.
     """
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise D3GDError("the digits come with scikit-learn; pip install 'd3gd[data]'") from error
-    pixels, labels = load_digits(return_X_y=True)
+    pixels, labels = _datasets().load_digits(return_X_y=True)
     X = pixels / 16.0
-    if constant:
-        X = np.hstack([X, np.ones((len(X), 1))])
-    return X, labels.astype(np.int64)
+    return (_with_constant(X) if constant else X), labels.astype(np.int64)
+
+
+def breast_cancer() -> tuple[Floats, Ints]:
+    """Measurements of cell nuclei, each standardised, a constant appended: shape (569, 31), labels 0 and 1.
+
+    Reference:
+        Wolberg, Mangasarian, Street and Street, "Breast cancer Wisconsin (diagnostic)", UCI repository, 1995.
+    """
+    return _standardised(*_datasets().load_breast_cancer(return_X_y=True))
+
+
+def wine() -> tuple[Floats, Ints]:
+    """Chemical analyses of wines, each standardised, a constant appended: shape (178, 14), labels 0 to 2.
+
+    Reference:
+        Aeberhard and Forina, "Wine", UCI repository, 1991.
+    """
+    return _standardised(*_datasets().load_wine(return_X_y=True))
+
+
+def _datasets() -> Any:
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise D3GDError("these data come with scikit-learn; pip install 'd3gd[data]'") from error
+    return datasets
+
+
+def _standardised(X: Floats, y: Ints) -> tuple[Floats, Ints]:
+    return _with_constant((X - X.mean(axis=0)) / X.std(axis=0)), y.astype(np.int64)
+
+
+def _with_constant(X: Floats) -> Floats:
+    return np.hstack([X, np.ones((len(X), 1))])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from d3gd.arrays import Array
-from d3gd.data.digits import digits
+from d3gd.data.bundled import digits
 from d3gd.data.partition import hold_out, split_by_label
 from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
 

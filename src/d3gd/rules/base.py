@@ -1,0 +1,45 @@
+"""What an update needs of a rule that moves weights."""
+
+from typing import Any, NamedTuple
+
+from d3gd.arrays import Array, Floats
+from d3gd.network import Inbox, Network
+
+_GAIN = 0.05  # of a correction, at most
+
+
+def gain(shrinks: float, margin: float) -> float:
+    r"""Return the gain of a correction: at :math:`1 / |\lambda_2| - 1` it would begin to oscillate."""
+    return min(_GAIN, margin * (1 / shrinks - 1)) if shrinks > 0 else _GAIN
+
+
+class Use(NamedTuple):
+    """The weights of an iteration."""
+
+    a: Floats  # (edges,)      the weights of this block's agents
+    pi: Floats  # (agents, 1)  their Perron weights, or what agents take for them
+    gain: float  # of the correction; zero while pi is not to be trusted
+
+
+class Rule:
+    """How weights move. Its memory is part of the algorithm's state; here, nothing moves and nothing is sent."""
+
+    def init(self, net: Network, x0: Floats) -> Any:
+        """Return the memory before the first iteration."""
+        raise NotImplementedError
+
+    def use(self, net: Network, s: Any) -> Use:
+        """Return the weights in use."""
+        raise NotImplementedError
+
+    def begin(self, net: Network, s: Any, g: Floats, w: Floats, gamma: float, k: int) -> Any:
+        """Choose the weights of iteration ``k``, given its gradients and the corrections so far."""
+        return s
+
+    def send(self, net: Network, s: Any, x: Floats, g: Floats, m: Floats) -> tuple[Any, dict[str, Array]]:
+        """Return what to send beside the messages ``m``."""
+        return s, {}
+
+    def end(self, net: Network, s: Any, sent: Inbox, x: Floats, new: Floats, gamma: float) -> Any:
+        """Take in what arrived, now that models have moved from ``x`` to ``new``."""
+        return s

@@ -1,0 +1,118 @@
+"""Planned weights: agents tell everyone a sketch of their gradients, and all work out the same weights."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from d3gd.arrays import Floats
+from d3gd.network import Network
+from d3gd.planning import Planner
+from d3gd.rules.base import Rule, Use
+from d3gd.rules.fixed import Known, known
+from d3gd.rules.flood import Flood, no_flood, pass_on, start
+from d3gd.sketch import Sketch
+from d3gd.state import Count, PerAgent
+
+SKETCH = 64  # numbers in a sketch
+_MEMORY = 0.9  # of the averages, per iteration
+_FIRST = 5  # iterations before the first sketches are worth telling
+_APART = 50  # least iterations between two plans
+_GROWTH = 1.5  # later plans stand further apart: gradients then change slowly
+# Corrections go on removing the deviations that a plan is made against. So that it still mixes once they are gone, all
+# variances are raised by this share of the mean variance and gradient.
+_SPARE = 0.1
+
+
+class PlanState(NamedTuple):
+    """The memory of planned weights."""
+
+    now: Known  # the weights in use and what everyone knows of them
+    rounds: Count  # the graph's diameter: how long it takes to tell everyone
+    mean: PerAgent  # (agents, s)  average of the sketched pushes
+    spread: PerAgent  # (agents,)   average of the gradient's half squared changes: its variance
+    last: PerAgent  # (agents, s)  the sketch of the last gradient
+    flood: Flood  # what agents know of each other's averages
+
+
+@dataclass(frozen=True)
+class Planned(Rule):
+    r"""Weights for the steady state that everyone's sketched gradients predict.
+
+    Every agent averages sketches of what pushes its model, gradient and correction alike. At a few iterations, ever
+    further apart, it tells everyone that average and its gradient's variance: s + 1 numbers, passed on from
+    neighbour to neighbour, once across every edge. After as many iterations as the graph's diameter all agents know
+    all, solve the same problem (:mod:`d3gd.planning`) to the same bits, and apply their own row. The Perron vector
+    of planned weights is known exactly, so that nothing need be tracked for it.
+
+    The graph and the initial weights are known to all from the set-up.
+    """
+
+    after: bool
+    corrected: bool
+
+    def init(self, net: Network, x0: Floats) -> PlanState:
+        """Start with the initial weights."""
+        sketches = np.zeros((len(net.agents), Sketch(x0.shape[1], SKETCH).length))
+        return PlanState(
+            now=known(net, net.everywhere_a0),
+            rounds=net.graph.diameter(),
+            mean=sketches,
+            spread=np.zeros(len(net.agents)),
+            last=sketches,
+            flood=no_flood(net, sketches.shape[1] + 1),
+        )
+
+    def use(self, net: Network, s: PlanState) -> Use:
+        """Return the weights of the last plan."""
+        return s.now.use(net)
+
+    def begin(self, net: Network, s: PlanState, g: Floats, w: Floats, gamma: float, k: int) -> PlanState:
+        """Average; then tell, pass on or plan, whatever iteration ``k`` is for.
+
+        Args:
+            net: The network.
+            s: The memory.
+            g: The gradients.
+            w: The corrections.
+            gamma: The step size.
+            k: The iteration.
+        """
+        sketch = Sketch(g.shape[1], SKETCH)
+        last = sketch(g)
+        change = last - s.last if k > 0 else np.zeros_like(last)
+        mean = _MEMORY * s.mean + (1 - _MEMORY) * sketch(g + net.n / gamma * w)
+        spread = _MEMORY * s.spread + (1 - _MEMORY) * 0.5 * np.einsum("is,is->i", change, change)
+        s = s._replace(mean=mean, spread=spread, last=last)
+        phase = _phase(k, s.rounds)
+        if phase == 0:
+            told = np.column_stack([mean / (1 - _MEMORY ** (k + 1)), spread / (1 - _MEMORY**k)])
+            s = s._replace(flood=start(net, told))
+        if phase == s.rounds:
+            return self._plan(net, s, gamma)
+        if 0 <= phase < s.rounds:
+            return s._replace(flood=pass_on(net, s.flood))
+        return s
+
+    def _plan(self, net: Network, s: PlanState, gamma: float) -> PlanState:
+        table = s.flood.table[0]  # every agent's is the same
+        G, variance = table[:, :-1], table[:, -1]
+        # What of the averages' inner products is noise is known, and taken out.
+        noise = (1 - _MEMORY) / (1 + _MEMORY) * np.diag(variance)
+        sizes, directions = np.linalg.eigh(np.einsum("is,js->ij", G, G) - noise)
+        G = directions * np.sqrt(np.maximum(sizes, 0))
+        if self.corrected:
+            variance = variance + _SPARE * (variance.mean() + np.einsum("is,is->", G, G) / net.n)
+        planner = self._planner(net)
+        return s._replace(now=known(net, planner.plan(s.now.a, G, variance, gamma)))
+
+    def _planner(self, net: Network) -> Planner:
+        return Planner(net.n, net.graph.targets, net.graph.sources, net.everywhere_a0, self.after)
+
+
+def _phase(k: int, rounds: int) -> int:
+    """Return how many iterations ago agents last began to tell everyone; negative before the first time."""
+    begin = _FIRST
+    while k >= (later := max(begin + _APART, begin + rounds + 1, int(_GROWTH * begin))):
+        begin = later
+    return k - begin
