@@ -25,7 +25,9 @@ import numpy as np
 
 from d3gd.arrays import CSR, Floats, Ints
 from d3gd.digraph import Digraph
-from d3gd.errors import D3GDError, ProblemError, SettingsError, WeightsError
+from d3gd.errors import D3GDError, ProblemError, SettingsError
+from d3gd.planning import Planner
+from d3gd.schedules import within
 from d3gd.spectrum import as_weights, perron
 from d3gd.weights import check, metropolis, uniform
 
@@ -33,7 +35,6 @@ Combine: TypeAlias = Literal["before", "after"]
 
 DENSE_UP_TO = 2000  # agents; what is solved here takes n x n arrays and n^3 work
 
-_NOTHING_LEFT = 1e-26  # of the squared size of the gradients: below, a disagreement is rounding
 _STARVED = 1e-6  # n pi_i under which a linear solve no longer gives pi_i to enough digits
 _RANGE = 6.0  # of a weight's logarithm: weights stay above about 1e-6, so that the graph stays connected
 
@@ -149,6 +150,7 @@ def optimal_weights(
     step_size: float = 1.0,
     combine: Combine = "before",
     start: CSR | Floats | None = None,
+    least: float = 0.0,
 ) -> OptimalWeights:
     r"""Return the weights on a graph whose :func:`steady_disagreement` is smallest: the oracle for learned weights.
 
@@ -169,6 +171,8 @@ def optimal_weights(
         step_size: :math:`\gamma`. It scales the values by its square and leaves the best weights as they are.
         combine: Whether agents combine models before or after they step.
         start: Weights to start from as well as from Metropolis and from uniform ones.
+        least: Penalise weights under which some :math:`n \pi_i` is below this. Combining after the step, the optimum
+            otherwise starves agents, which frozen gradients do not punish: a floor, not weights to run with.
 
     Returns:
         The weights, all positive, with their disagreement and that of Metropolis weights. Where combining after the
@@ -181,67 +185,26 @@ def optimal_weights(
         >>> best.value < best.metropolis
         True
     """
-    from scipy.optimize import minimize
-
     graph.require_strongly_connected()
     _require(graph.n, G, combine)
+    within("least", least, 0, 1)
     starts = [metropolis(graph), uniform(graph)] + ([] if start is None else [check(start, graph)])
     before = steady_disagreement(starts[0], G, step_size, combine)
     size = float(np.linalg.norm(G))
     if size == 0 or graph.link_count == 0:
         return OptimalWeights(starts[0], before, before)
-    objective = _Objective(graph, G / size, combine)
-    best, least = starts[0], before
+    planner = Planner(
+        graph.n, graph.targets, graph.sources, starts[0].data, after=combine == "after", anchor=0.0, least=least
+    )
+    quiet = np.zeros(graph.n)
+    options = {"maxiter": 5000, "maxfun": 10000, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-8}
+    candidates = []
     for A in starts:
         theta = np.log(np.maximum(A.data, math.exp(-_RANGE)))
-        found = minimize(
-            objective,
-            theta,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(-_RANGE, _RANGE)] * theta.size,
-            options={"maxiter": 2000, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-8},
-        )
-        for candidate in (A, graph.matrix(objective.weights(found.x))):
-            value = steady_disagreement(candidate, G, step_size, combine)
-            if value < least:
-                best, least = candidate, value
-    return OptimalWeights(best, least, before)
-
-
-class _Objective:
-    """The logarithm of the steady disagreement and its derivative, over logarithms of weights."""
-
-    def __init__(self, graph: Digraph, G: Floats, combine: Combine) -> None:
-        self._graph, self._combine = graph, combine
-        # Only inner products of gradients matter, and n dimensions hold them all.
-        self._G = G if G.shape[1] <= graph.n else np.transpose(np.linalg.qr(G.T, mode="r"))
-
-    def weights(self, theta: Floats) -> Floats:
-        starts, rows = self._graph.indptr[:-1], self._graph.targets
-        a = np.exp(theta - np.maximum.reduceat(theta, starts)[rows])
-        weights: Floats = a / np.add.reduceat(a, starts)[rows]
-        return weights
-
-    def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        a = self.weights(theta)
-        try:
-            with np.errstate(all="ignore"):
-                value, slope = self._evaluate(a)
-        except (WeightsError, np.linalg.LinAlgError):
-            value, slope = math.inf, a
-        if value <= _NOTHING_LEFT:
-            return math.log(_NOTHING_LEFT), np.zeros_like(a)
-        if not (math.isfinite(value) and np.isfinite(slope).all()):
-            # A trial step so long that some agent counts for nothing: worse than anything seen, so it is taken back.
-            return 1e3, np.zeros_like(a)
-        return math.log(value), a * slope / value
-
-    def _evaluate(self, a: Floats) -> tuple[float, Floats]:
-        A = np.zeros((self._graph.n, self._graph.n))
-        A[self._graph.targets, self._graph.sources] = a
-        steady = _Steady(A, self._G, 1.0, self._combine)
-        return steady.disagreement, steady.gradient(self._graph.targets, self._graph.sources)
+        candidates += [A.data, planner.minimise(theta, G / size, quiet, 1.0, options)]
+    costs = [planner.network_cost(a, G / size, quiet, 1.0)[0] for a in candidates]
+    best = graph.matrix(candidates[int(np.argmin(costs))])
+    return OptimalWeights(best, steady_disagreement(best, G, step_size, combine), before)
 
 
 class _Steady:

@@ -17,6 +17,7 @@ over all weights on the graph: close together, and nobody starved. With :math:`Z
 gives :math:`\pi = Z^T 1 / n` and :math:`D_c` at once, the derivative is a closed form.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +29,8 @@ _DEEPEST = 10  # doublings of the noise sum: 2^10 rounds of mixing
 _LEFT = 0.03  # of a deviation, after the rounds that the noise sum covers
 _LEAST = 1e-4  # a weight's share at the start of a plan, so that it can grow again
 _RUIN = 1e3  # the cost of weights under which somebody is not heard at all
+_TINY = np.finfo(np.float64).tiny
+_NOTHING = 1e-26  # of the squared size of what a plan is made against: a remainder below is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,19 +65,24 @@ class Planner:
             step_size: The step size.
             evaluations: How often the cost may be evaluated.
         """
+        size = float(np.sum(G**2) + np.sum(variance))
+        if size == 0 or self.n == 1:
+            return a
+        G, variance = G / np.sqrt(size), variance / size
+        free = (a - self.anchor * self.a0) / (1 - self.anchor)
+        start = np.log(np.maximum(free, _LEAST))
+        options = {"maxfun": evaluations, "maxiter": evaluations, "maxcor": 8, "ftol": 1e-4}
+        return self.minimise(start, G, variance, step_size, options)
+
+    def minimise(
+        self, start: Floats, G: Floats, variance: Floats, step_size: float, options: Mapping[str, float]
+    ) -> Floats:
+        """Return the weights that L-BFGS finds from ``start``, logarithms of weights."""
         from scipy.optimize import minimize
 
         if G.shape[1] > self.n:
             G = np.transpose(np.linalg.qr(G.T, mode="r"))  # the same inner products in n coordinates
-        free = (a - self.anchor * self.a0) / (1 - self.anchor)
-        found = minimize(
-            self.cost,
-            np.log(np.maximum(free, _LEAST)),
-            args=(G, variance, step_size),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": 8, "ftol": 1e-4},
-        )
+        found = minimize(self.cost, start, (G, variance, step_size), "L-BFGS-B", jac=True, options=dict(options))
         return self.weights(found.x)
 
     def weights(self, logarithms: Floats) -> Floats:
@@ -105,7 +113,7 @@ class Planner:
         B, W = A - pi, c**2 * variance
         R, P = self._noise_sums(B, W)
         passed = R.diagonal() - (J.diagonal() if self.after else 0)
-        total = np.vdot(D, D) + passed @ W
+        total = max(np.vdot(D, D) + passed @ W, _NOTHING * np.vdot(U, U), _TINY)
 
         starved = np.maximum(self.least / (n * pi) - 1, 0)
         L = D * (2 / total)
@@ -118,6 +126,8 @@ class Planner:
     def _noise_sums(self, B: Floats, W: Floats) -> tuple[Floats, Floats]:
         r"""Return :math:`\sum_k B^{kT} J B^k` and :math:`\sum_k B^k W B^{kT}`, twice as many terms each time round."""
         R, P = self._centring, np.diag(W)
+        if not W.any():
+            return R, P
         for k in range(self._doublings):
             R, P = R + B.T @ R @ B, P + B @ P @ B.T
             if k + 1 < self._doublings:
