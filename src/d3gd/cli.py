@@ -244,6 +244,34 @@ def reproduce(
     reproduce_paper(which.value, seeds=seeds, out=out, jobs=jobs)
 
 
+@app.command()
+def study(
+    quick: Annotated[bool, typer.Option("--quick", help="Four networks instead of all: minutes.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many random draws to take medians over. [default: 5, quick 2]")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where trials, tables and the picture go.")] = Path("study"),
+    jobs: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
+) -> None:
+    """Compare PerronD3GD with Di-DGD on many networks.
+
+    Runs every method on every network, data set, batch size, step size and seed; writes a table of all cells
+    (cells.csv), a report (study.md, study.json) and a heat map (study.png). Finished trials are kept: the same
+    command goes on where it was stopped.
+
+    \b
+    Examples:
+      d3gd study --quick
+      d3gd study --out docs/study
+    """
+    from d3gd.experiments.study_report import study as run_study
+
+    try:
+        run_study(quick=quick, seeds=seeds, out=out, jobs=jobs)
+    except KeyboardInterrupt:
+        raise _StoppedError(f"interrupted; {out} keeps the finished trials; the same command goes on") from None
+
+
 def main() -> None:
     """Run the command that the process was started with."""
     sys.exit(call(sys.argv[1:]))

@@ -113,7 +113,7 @@ class Planner:
         B, W = A - pi, c**2 * variance
         R, P = self._noise_sums(B, W)
         passed = R.diagonal() - (J.diagonal() if self.after else 0)
-        total = max(np.vdot(D, D) + passed @ W, _NOTHING * np.vdot(U, U), _TINY)
+        total = max(np.vdot(D, D) + passed @ W, _NOTHING * (np.vdot(U, U) + W.sum()), _TINY)
 
         starved = np.maximum(self.least / (n * pi) - 1, 0)
         L = D * (2 / total)

@@ -23,6 +23,8 @@ from d3gd.problems import Problem
 from d3gd.progress import progress_bar
 
 BASELINE, CONTROL, DEFAULT, LOCAL = "Di-DGD", "Di-DGD, exact pi", "PerronD3GD", "PerronD3GD, local"
+ADAPT, PLANNED, CORRECTION = "adapt-then-combine", "planned weights", "correction"
+CENTRAL = "centralized"  # plain gradient descent: the floor of what any network can do at a step size
 STEPS = (0.03, 0.1, 0.5)
 ITERATIONS = 1000
 EVERY = 50
@@ -33,13 +35,14 @@ def methods(step: float) -> dict[str, Algorithm[Any]]:
     return {
         BASELINE: DiDGD(step_size=step),
         CONTROL: PerronD3GD(step_size=step, rule="fixed", combine="before", correct=False),
-        "adapt-then-combine": PerronD3GD(step_size=step, rule="fixed", correct=False),
+        ADAPT: PerronD3GD(step_size=step, rule="fixed", correct=False),
         "D3GD (paper)": D3GD(step_size=step, refine_step=1.0, rule="decentralized"),
-        "planned weights": PerronD3GD(step_size=step, rule="planned", correct=False),
-        "correction": PerronD3GD(step_size=step, rule="fixed"),
+        PLANNED: PerronD3GD(step_size=step, rule="planned", correct=False),
+        CORRECTION: PerronD3GD(step_size=step, rule="fixed"),
         LOCAL: PerronD3GD(step_size=step, rule="local"),
         DEFAULT: PerronD3GD(step_size=step),
         "FROST, mixing": FROST(step_size=step),
+        CENTRAL: PerronD3GD(step_size=step, rule="fixed", correct=False),  # on the complete graph, see Trial.run
     }
 
 
@@ -116,13 +119,14 @@ class Trial:
     def run(self) -> dict[str, Any]:
         """Run every method at every step size; return their curves, ready for JSON."""
         graph = NETWORKS[self.network](self.seed)
+        everyone = graphs.complete(graph.n)  # where Metropolis weights average exactly
         problem = DATA[self.data](graph.n, self.seed, self.batch)
         runs = []
         for step in STEPS:
             for method, algorithm in methods(step).items():
                 result = engine.run(
                     algorithm,
-                    graph,
+                    everyone if method == CENTRAL else graph,
                     problem,
                     iterations=ITERATIONS,
                     every=EVERY,
@@ -169,6 +173,7 @@ def run_trials(
     folder = records.make_folder(out / "trials")
     key = digest([{name: engine.describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)
     missing = [trial for trial in wanted if not (folder / trial.file).exists()]
+    _require_same_study([trial for trial in wanted if trial not in missing], folder, key)  # before hours of work
     done = len(wanted) - len(missing)
     with progress_bar(progress, len(wanted), "Trials") as show:
         show(done, "")
@@ -179,10 +184,15 @@ def run_trials(
             records.write_json(folder / trial.file, {"key": key, **result})
             done += 1
             show(done, f"{trial.data}, {trial.network}")
-    found = [records.read_json(folder / trial.file) for trial in wanted]
-    if any(trial["key"] != key for trial in found):
-        raise RecordError(f"{out} holds trials of another study (other methods or iterations); choose another folder")
-    return found
+    return [records.read_json(folder / trial.file) for trial in wanted]
+
+
+def _require_same_study(there: Sequence[Trial], folder: Path, key: str) -> None:
+    for trial in there:
+        if records.read_json(folder / trial.file).get("key") != key:
+            raise RecordError(
+                f"{folder / trial.file} is of another study (other methods or iterations); choose another --out"
+            )
 
 
 def _run(trial: Trial) -> tuple[Trial, dict[str, Any]]:

@@ -99,7 +99,10 @@ class Planned(Rule):
         G, variance = table[:, :-1], table[:, -1]
         # What of the averages' inner products is noise is known, and taken out.
         noise = (1 - _MEMORY) / (1 + _MEMORY) * np.diag(variance)
-        sizes, directions = np.linalg.eigh(np.einsum("is,js->ij", G, G) - noise)
+        products = np.einsum("is,js->ij", G, G) - noise
+        if not np.isfinite(products).all():
+            return s  # diverged: the engine will see it
+        sizes, directions = np.linalg.eigh(products)
         G = directions * np.sqrt(np.maximum(sizes, 0))
         if self.corrected:
             variance = variance + _SPARE * (variance.mean() + np.einsum("is,is->", G, G) / net.n)

@@ -1,0 +1,82 @@
+"""What it costs each method, in iterations and in bytes, to get to where tuned Di-DGD ends."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from d3gd.arrays import Floats
+from d3gd.experiments.study import BASELINE
+from d3gd.experiments.study_summary import Cell, Ratio, Run, quantile
+
+
+def reached(iterations: Floats, curve: Floats, level: float) -> float:
+    """Return the iteration from which a curve stays at or below a level, infinite if it ends above.
+
+    Between two records the curve is taken for an exponential.
+
+    Example:
+        >>> k = np.arange(0, 1001, 50.0)
+        >>> round(reached(k, np.exp(-0.01 * k), np.exp(-1.23)), 9)
+        123.0
+    """
+    above = np.flatnonzero(~(curve <= level))
+    if above.size == 0:
+        return float(iterations[0])
+    last = int(above[-1])
+    if last == len(curve) - 1:
+        return np.inf
+    if not 0 < curve[last + 1] <= curve[last] < np.inf:
+        return float(iterations[last + 1])
+    share = np.log(curve[last] / level) / np.log(curve[last] / curve[last + 1])
+    return float(iterations[last] + share * (iterations[last + 1] - iterations[last]))
+
+
+def costs(best: Sequence[Run]) -> dict[tuple[Cell, str, int], tuple[float, float]]:
+    """Return what it takes to get to tuned Di-DGD's final stationarity, by cell, method and seed.
+
+    Args:
+        best: The runs at their tuned steps.
+
+    Returns:
+        Iterations and bytes, as shares of what Di-DGD's whole run takes; infinite for a run that never gets there.
+        Trials where tuned Di-DGD diverged have no target.
+    """
+    baselines = {(run.cell, run.seed): run for run in best if run.method == BASELINE}
+    found = {}
+    for run in best:
+        baseline = baselines[run.cell, run.seed]
+        if baseline.diverged:
+            continue
+        when = np.inf
+        if not run.diverged:
+            when = reached(run.curves["iterations"], run.curves["stationarity"], baseline.value("stationarity"))
+        sent = np.inf if np.isinf(when) else float(np.interp(when, run.curves["iterations"], run.curves["bytes"]))
+        whole = (baseline.curves["iterations"][-1], baseline.curves["bytes"][-1])
+        found[run.cell, run.method, run.seed] = (when / float(whole[0]), sent / float(whole[1]))
+    return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a method's runs in a group took to get to tuned Di-DGD's result, as shares of Di-DGD's whole run."""
+
+    method: str
+    group: str
+    iterations: Ratio
+    bytes: Ratio
+    reached: int
+    trials: int
+
+
+def cost_summaries(best: Sequence[Run]) -> list[Cost]:
+    """Return the quartiles over trials of :func:`costs`, for each group and method."""
+    spent: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for (cell, method, _), value in costs(best).items():
+        spent.setdefault((cell.group, method), []).append(value)
+    found = []
+    for (group, method), values in spent.items():
+        iterations, sent = (Ratio(*(quantile([v[i] for v in values], q) for q in (0.25, 0.5, 0.75))) for i in (0, 1))
+        reached_by = sum(bool(np.isfinite(when)) for when, _ in values)
+        found.append(Cost(method, group, iterations, sent, reached_by, len(values)))
+    return found
