@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.didgd import DiDGD
     from d3gd.algorithms.frost import FROST
     from d3gd.algorithms.perron import PerronD3GD
+    from d3gd.algorithms.push_pull import PushPull
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
@@ -24,6 +25,7 @@ _HOMES = {
     "Digraph": "digraph",
     "FROST": "algorithms.frost",
     "PerronD3GD": "algorithms.perron",
+    "PushPull": "algorithms.push_pull",
     "Result": "result",
     "run": "engine",
 }
@@ -36,6 +38,7 @@ __all__ = [
     "DiDGD",
     "Digraph",
     "PerronD3GD",
+    "PushPull",
     "Result",
     "data",
     "graphs",

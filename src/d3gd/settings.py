@@ -19,6 +19,7 @@ from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
 from d3gd.algorithms.frost import FROST
 from d3gd.algorithms.perron import PerronD3GD
+from d3gd.algorithms.push_pull import PushPull
 from d3gd.engine import run
 from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
@@ -48,7 +49,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "quadratic": problems.quadratic,
         "softmax": inputs.softmax_table,
     },
-    "algorithm": {"DiDGD": DiDGD, "D3GD": D3GD, "PerronD3GD": PerronD3GD, "FROST": FROST},
+    "algorithm": {"DiDGD": DiDGD, "D3GD": D3GD, "PerronD3GD": PerronD3GD, "FROST": FROST, "PushPull": PushPull},
 }
 
 
