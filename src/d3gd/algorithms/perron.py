@@ -107,14 +107,15 @@ class PerronD3GD:
         """Step, mix, and let the rule watch."""
         gamma, rule, after = at(self.step_size, k), self._rule(net), self.combine == "after"
         r = rule.begin(net, s.rule, g, s.w, gamma, k)
-        use = rule.use(net, r)
-        push = (gamma / net.n * g + s.w) / use.pi
+        use, w = rule.use(net, r), rule.carry(s.rule, r, s.w)
+        push = (gamma / net.n * g + w) / use.pi
         m = s.x - push if after else s.x
         r, extra = rule.send(net, r, s.x, g, m)
         sent = net.exchange(m=m, **extra)
         mixed = net.mix(use.a, sent.m)
         x = mixed if after else mixed - push
-        w = s.w + use.gain * use.pi * (m - mixed) if self.correct else s.w
+        if self.correct:
+            w = w + use.gain * use.pi * (m - mixed)
         return PerronState(x=x, w=w, rule=rule.end(net, r, sent, s.x, x, gamma))
 
     def weights(self, net: Network, s: PerronState) -> Floats:

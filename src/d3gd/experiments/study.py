@@ -16,6 +16,7 @@ from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
 from d3gd.algorithms.frost import FROST
 from d3gd.algorithms.perron import PerronD3GD
+from d3gd.algorithms.push_pull import PushPull
 from d3gd.digest import digest
 from d3gd.errors import RecordError
 from d3gd.graphs import Digraph
@@ -27,7 +28,7 @@ ADAPT, PLANNED, CORRECTION = "adapt-then-combine", "planned weights", "correctio
 CENTRAL = "centralized"  # plain gradient descent: the floor of what any network can do at a step size
 STEPS = (0.03, 0.1, 0.5)
 ITERATIONS = 1000
-EVERY = 50
+EVERY = 100
 
 
 def methods(step: float) -> dict[str, Algorithm[Any]]:
@@ -42,6 +43,7 @@ def methods(step: float) -> dict[str, Algorithm[Any]]:
         LOCAL: PerronD3GD(step_size=step, rule="local"),
         DEFAULT: PerronD3GD(step_size=step),
         "FROST, mixing": FROST(step_size=step),
+        "Push-Pull": PushPull(step_size=step),
         CENTRAL: PerronD3GD(step_size=step, rule="fixed", correct=False),  # on the complete graph, see Trial.run
     }
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from d3gd.experiments.study import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, LOCAL, PLANNED
+from d3gd.experiments.study import ADAPT, BASELINE, CENTRAL, CONTROL, CORRECTION, DEFAULT, LOCAL, PLANNED
 from d3gd.experiments.study_costs import cost_summaries
 from d3gd.experiments.study_summary import (
     FLOOR,
@@ -34,7 +34,9 @@ _DEFINITIONS = f"""\
 - *Developed*: digits on the five networks on which the rules and their constants were chosen; all else is *held out*.
 - *{CONTROL}* is the control: {BASELINE} with 1 / (n pi) known from the start. *{ADAPT}* is the control with
   the gradient step before the mixing. *{CORRECTION}* and *{PLANNED}* each add one thing to that; *{DEFAULT}* has
-  both; *{LOCAL}* has the correction and the local rule's weights."""
+  both; *{LOCAL}* has the correction and the local rule's weights. *FROST, mixing* and *Push-Pull* track
+  gradients, at twice the traffic; Push-Pull's agents must know who hears them. *{CENTRAL}* is plain gradient
+  descent on all data at once, the floor for any network at equal steps."""
 
 
 def markdown(rows: Sequence[Row], best: Sequence[Run]) -> str:
@@ -158,7 +160,22 @@ def _targets(rows: Sequence[Row]) -> str:
     judged = targets(rows)
     lines = [(target.asked, target.found, "met" if target.met else "**not met**") for target in judged]
     against = [f"- {target.asked}, but {'; '.join(target.against)}." for target in judged if target.against]
-    return _table(["asked", "found", ""], lines) + "\n\n" + "\n".join(against)
+    return _table(["asked", "found", ""], lines) + "\n\n" + "\n".join([*against, *_floor(rows)])
+
+
+def _floor(rows: Sequence[Row]) -> list[str]:
+    """Say how low stationarity can go at equal steps: what gradient descent on all data at once reaches."""
+    lines = []
+    for group in GROUPS:
+        one = summary(rows, CENTRAL, group, BASELINE)
+        if one is not None:
+            worst = one.worst["stationarity"]
+            lines.append(
+                f"- For comparison, on {group} cells gradient descent on all data at once ({CENTRAL}) ends at "
+                f"{shown(one.mean['stationarity'])} of {BASELINE}'s stationarity at the same step, and at "
+                f"{shown(worst.ratio)} in its worst cell ({worst.cell}): the floor of what a network can do."
+            )
+    return lines
 
 
 def _means(rows: Sequence[Row], reference: str, more: Mapping[tuple[str, str], str] | None = None) -> str:

@@ -6,6 +6,7 @@ from d3gd.arrays import Array, Floats
 from d3gd.network import Inbox, Network
 
 _GAIN = 0.05  # of a correction, at most
+MARGIN = 0.5  # of what the gain may be, where it is known how fast the weights mix
 
 
 def gain(shrinks: float, margin: float) -> float:
@@ -35,6 +36,13 @@ class Rule:
     def begin(self, net: Network, s: Any, g: Floats, w: Floats, gamma: float, k: int) -> Any:
         """Choose the weights of iteration ``k``, given its gradients and the corrections so far."""
         return s
+
+    def carry(self, old: Any, new: Any, w: Floats) -> Floats:
+        """Return the corrections to go on with, given the memory before and after :meth:`begin`.
+
+        They sum to zero over all agents, and still do when weights change whose Perron vectors are known.
+        """
+        return w
 
     def send(self, net: Network, s: Any, x: Floats, g: Floats, m: Floats) -> tuple[Any, dict[str, Array]]:
         """Return what to send beside the messages ``m``."""

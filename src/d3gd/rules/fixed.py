@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.rules.base import Rule, Use, gain
+from d3gd.rules.base import MARGIN, Rule, Use, gain
 from d3gd.spectrum import perron, spectral_gap
 from d3gd.state import Common, Scalar
 
@@ -18,7 +18,7 @@ class Known(NamedTuple):
 
     def use(self, net: Network) -> Use:
         """Return this block's part of it."""
-        return Use(net.block(self.a), self.pi[net.agents, None], gain(self.shrinks, margin=0.5))
+        return Use(net.block(self.a), self.pi[net.agents, None], gain(self.shrinks, MARGIN))
 
 
 def known(net: Network, a: Floats) -> Known:

@@ -8,7 +8,7 @@ import numpy as np
 
 from d3gd.arrays import Array, Floats
 from d3gd.network import Inbox, Network
-from d3gd.rules.base import Rule, Use, gain
+from d3gd.rules.base import MARGIN, Rule, Use, gain
 from d3gd.rules.fixed import known
 from d3gd.sketch import Sketch
 from d3gd.state import Count, PerAgent, PerEdge, Scalar
@@ -118,7 +118,8 @@ class Local(Rule):
         """Return the anchored weights."""
         a = (1 - _ANCHOR) * s.abar + _ANCHOR * net.a0
         settled = not s.refining and (s.lap > 0 or s.epoch == 0)
-        return Use(a, s.y, gain(s.shrinks, _MARGIN) if settled else 0.0)
+        margin = _MARGIN if s.epochs > 0 else MARGIN
+        return Use(a, s.y, gain(s.shrinks, margin) if settled else 0.0)
 
     def begin(self, net: Network, s: LocalState, g: Floats, w: Floats, gamma: float, k: int) -> LocalState:
         """Choose the Perron weight to go by."""
@@ -127,6 +128,14 @@ class Local(Rule):
             # Restarted at 1, y falls towards the new Perron weight; until it has mixed it is kept near the last one.
             y = np.clip(y, s.last, s.last * (1 + (_RISE - 1) / (1 + _DECAY * (s.epoch - 1))))
         return s._replace(y=y)
+
+    def carry(self, old: LocalState, new: LocalState, w: Floats) -> Floats:
+        r"""Keep :math:`w_i / y_i`.
+
+        Corrections begin once the weights stand still, so that :math:`\sum_i \pi_i (w_i / y_i) = 0` for good, whatever
+        is still wrong with :math:`y_i`; with :math:`y_i \to \pi_i` the corrections themselves then sum to zero.
+        """
+        return w * (new.y / old.y)
 
     def send(self, net: Network, s: LocalState, x: Floats, g: Floats, m: Floats) -> tuple[LocalState, dict[str, Array]]:
         """Add to the sums, and send what others track."""

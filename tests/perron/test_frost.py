@@ -1,0 +1,106 @@
+"""Row-stochastic gradient tracking."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import d3gd
+from d3gd.spectrum import perron, spectral_gap
+from tests.paper.stepping import network, random_network, states
+from tests.perron.test_perron import ORDERS, Diagonal
+from tests.strategies import digraphs, row_stochastic
+
+RULES = ["mixing", "fixed"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(graph=digraphs(max_n=8), data=st.data(), rule=st.sampled_from(RULES), order=st.sampled_from(ORDERS))
+def test_the_tracked_sum_is_conserved(graph, data, rule, order):
+    A = data.draw(row_stochastic(graph))
+    algorithm = d3gd.FROST(step_size=0.01, rule=rule, combine=order)
+    problem = Diagonal(graph.n, 3, data.draw(st.integers(0, 99)))
+    path = states(algorithm, graph, A, problem, 40)
+    pi = perron(graph.matrix(path[0].rule.a))
+    for s, after in pairwise(path):
+        assert np.array_equal(after.g, problem.gradients(s.x))
+        # A state keeps A s^k, and pi A = pi.
+        assert np.allclose(pi @ after.s, after.g.sum(axis=0), rtol=1e-11, atol=1e-11 * np.abs(after.s).max())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_it_is_the_recursion_of_the_docstring(order):
+    graph, weights = random_network(1)
+    problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
+    path = states(d3gd.FROST(step_size=0.05, rule="fixed", combine=order), graph, weights, problem, 50)
+    A, pi = weights.toarray(), perron(weights)[:, None]
+    x, g = np.zeros((6, 3)), problem.gradients(np.zeros((6, 3)))
+    s = g / pi
+    for state in path:
+        assert np.allclose(state.x, x, rtol=1e-10, atol=1e-13)
+        x = A @ (x - 0.05 / 6 * s) if order == "after" else A @ x - 0.05 / 6 * s
+        new = problem.gradients(x)
+        s, g = A @ s + (new - g) / pi, new
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(3))
+def test_it_reaches_the_optimum_of_quadratics(order, rule, seed):
+    graph, A = random_network(seed)
+    problem = d3gd.problems.quadratic(agents=6, dim=3, seed=seed)
+    algorithm = d3gd.FROST(step_size=0.05, rule=rule, combine=order)
+    result = d3gd.run(algorithm, graph, problem, weights=A, iterations=2000, every=2000)
+    assert np.abs(result.x - problem.optimum).max() < 1e-6
+    assert result.metrics["disagreement"][-1] < 1e-12
+
+
+@settings(max_examples=12, deadline=None)
+@given(graph=digraphs(min_n=2, max_n=10), data=st.data())
+def test_weights_planned_for_mixing_come_from_the_network_alone_and_balance_it(graph, data):
+    A = data.draw(row_stochastic(graph))
+    algorithm = d3gd.FROST(step_size=0.05)
+    net = network(algorithm, graph, A)
+    one, other = (algorithm.init(net, x0) for x0 in (np.zeros((graph.n, 2)), np.ones((graph.n, 5))))
+    assert np.array_equal(one.rule.a, other.rule.a)
+    assert np.array_equal(one.rule.pi, perron(graph.matrix(one.rule.a)))
+    assert one.rule.pi.min() >= perron(A).min() - 0.05 / graph.n
+
+
+@pytest.mark.parametrize("graph", [d3gd.graphs.grid(3, 4), d3gd.graphs.erdos_renyi(20, 0.2), d3gd.graphs.star(8)])
+def test_weights_planned_for_mixing_let_less_noise_pass(graph):
+    A = d3gd.weights.metropolis(graph)
+    algorithm = d3gd.FROST(step_size=0.05)
+    a = algorithm.init(network(algorithm, graph, A), np.zeros((graph.n, 1))).rule.a
+    assert passed(graph.matrix(a)) < passed(A)
+
+
+def passed(A):
+    """Noise of variance pi^-2 at every agent, as steps scale it, summed over all rounds of mixing."""
+    pi, A = perron(A), A.toarray()
+    B, total = A - pi, 0.0
+    term = np.diag(pi**-2.0)
+    for _ in range(3000):
+        term = B @ term @ B.T
+        total += np.trace(term) - term.mean() * len(A)
+    return total
+
+
+def test_combining_before_keeps_half_of_every_weight_at_home():
+    graph, A = random_network(2)
+    before, after = (d3gd.FROST(step_size=0.1, combine=order) for order in ("before", "after"))
+    lazy, plain = (
+        graph.matrix(a.init(network(a, graph, A), np.zeros((6, 1))).rule.a).toarray() for a in (before, after)
+    )
+    assert np.allclose(lazy, (np.eye(6) + plain) / 2)
+    assert np.allclose(perron(lazy), perron(plain))
+    assert spectral_gap(lazy) > 0
+
+
+def test_it_sends_two_vectors_a_link():
+    graph, A = random_network(3)
+    algorithm = d3gd.FROST(step_size=0.05)
+    result = d3gd.run(algorithm, graph, Diagonal(6, 11), weights=A, iterations=20, metrics=["bytes"])
+    assert result.metrics["bytes"][-1] == 20 * graph.link_count * 2 * 11 * 8
