@@ -35,6 +35,7 @@ Combine: TypeAlias = Literal["before", "after"]
 
 DENSE_UP_TO = 2000  # agents; what is solved here takes n x n arrays and n^3 work
 
+_ROUNDING = 1e-26  # of the squared size of the gradients: below, a disagreement is nothing else
 _STARVED = 1e-6  # n pi_i under which a linear solve no longer gives pi_i to enough digits
 _RANGE = 6.0  # of a weight's logarithm: weights stay above about 1e-6, so that the graph stays connected
 
@@ -194,7 +195,14 @@ def optimal_weights(
     if size == 0 or graph.link_count == 0:
         return OptimalWeights(starts[0], before, before)
     planner = Planner(
-        graph.n, graph.targets, graph.sources, starts[0].data, after=combine == "after", anchor=0.0, least=least
+        graph.n,
+        graph.targets,
+        graph.sources,
+        starts[0].data,
+        after=combine == "after",
+        anchor=0.0,
+        least=least,
+        negligible=_ROUNDING,
     )
     quiet = np.zeros(graph.n)
     options = {"maxiter": 5000, "maxfun": 10000, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-8}

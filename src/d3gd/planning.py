@@ -30,7 +30,6 @@ _LEFT = 0.03  # of a deviation, after the rounds that the noise sum covers
 _LEAST = 1e-4  # a weight's share at the start of a plan, so that it can grow again
 _RUIN = 1e3  # the cost of weights under which somebody is not heard at all
 _TINY = np.finfo(np.float64).tiny
-_NOTHING = 1e-26  # of the squared size of what a plan is made against: a remainder below is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +44,8 @@ class Planner:
         after: Whether agents combine after their step, rather than before.
         anchor: The share of the initial weights that always remains.
         least: :math:`\kappa`, the :math:`n \pi_i` below which an agent counts as starved.
+        negligible: The share of what pushes models below which what is left of it is not worth planning against, so
+            that balance decides where weights can cancel everything.
     """
 
     n: int
@@ -54,6 +55,7 @@ class Planner:
     after: bool = True
     anchor: float = 0.05
     least: float = 0.8
+    negligible: float = 1e-6
 
     def plan(self, a: Floats, G: Floats, variance: Floats, step_size: float, *, evaluations: int = 20) -> Floats:
         """Return better weights than ``a``, by L-BFGS on logarithms of weights.
@@ -113,14 +115,16 @@ class Planner:
         B, W = A - pi, c**2 * variance
         R, P = self._noise_sums(B, W)
         passed = R.diagonal() - (J.diagonal() if self.after else 0)
-        total = max(np.vdot(D, D) + passed @ W, _NOTHING * (np.vdot(U, U) + W.sum()), _TINY)
+        left = float(np.vdot(D, D) + passed @ W)
+        total = max(left, self.negligible * float(np.vdot(U, U) + W.sum()), _TINY)
 
         starved = np.maximum(self.least / (n * pi) - 1, 0)
-        L = D * (2 / total)
+        rate = 2 / total if left == total else 0.0
+        L = D * rate
         adjoint = Z.T @ L
         reach = np.einsum("ir,ir->i", adjoint - L if self.after else adjoint, U)
-        by_pi = -(reach + (2 / total) * W * passed + 2 * starved * (starved + 1)) / pi
-        slope = adjoint @ ZU.T + (2 / total) * (R @ B @ P) + np.outer(pi, Z @ by_pi)
+        by_pi = -(reach + rate * W * passed + 2 * starved * (starved + 1)) / pi
+        slope = adjoint @ ZU.T + rate * (R @ B @ P) + np.outer(pi, Z @ by_pi)
         return float(np.log(total) + starved @ starved), slope[self.targets, self.sources]
 
     def _noise_sums(self, B: Floats, W: Floats) -> tuple[Floats, Floats]:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import d3gd
+from d3gd.planning import Planner
 from d3gd.spectrum import perron, spectral_gap
 from tests.paper.stepping import network, random_network, states
 from tests.perron.test_perron import ORDERS, Diagonal
@@ -59,14 +60,19 @@ def test_it_reaches_the_optimum_of_quadratics(order, rule, seed):
 
 @settings(max_examples=12, deadline=None)
 @given(graph=digraphs(min_n=2, max_n=10), data=st.data())
-def test_weights_planned_for_mixing_come_from_the_network_alone_and_balance_it(graph, data):
+def test_weights_planned_for_mixing_come_from_the_network_alone_and_cost_less(graph, data):
     A = data.draw(row_stochastic(graph))
     algorithm = d3gd.FROST(step_size=0.05)
     net = network(algorithm, graph, A)
     one, other = (algorithm.init(net, x0) for x0 in (np.zeros((graph.n, 2)), np.ones((graph.n, 5))))
     assert np.array_equal(one.rule.a, other.rule.a)
     assert np.array_equal(one.rule.pi, perron(graph.matrix(one.rule.a)))
-    assert one.rule.pi.min() >= perron(A).min() - 0.05 / graph.n
+    # Not that everyone is heard better: where weights can cancel all noise, as between two agents, that may cost balance.
+    planner = Planner(graph.n, graph.targets, graph.sources, A.data, least=0.95)
+    planned, initial = (
+        planner.network_cost(a, np.zeros((graph.n, 1)), np.ones(graph.n), 1.0)[0] for a in (one.rule.a, A.data)
+    )
+    assert planned <= initial + 1e-9
 
 
 @pytest.mark.parametrize("graph", [d3gd.graphs.grid(3, 4), d3gd.graphs.erdos_renyi(20, 0.2), d3gd.graphs.star(8)])
@@ -104,3 +110,12 @@ def test_it_sends_two_vectors_a_link():
     algorithm = d3gd.FROST(step_size=0.05)
     result = d3gd.run(algorithm, graph, Diagonal(6, 11), weights=A, iterations=20, metrics=["bytes"])
     assert result.metrics["bytes"][-1] == 20 * graph.link_count * 2 * 11 * 8
+
+
+@pytest.mark.parametrize("graph", [d3gd.graphs.erdos_renyi(20, 0.2), d3gd.graphs.random_geometric(24, 0.4)])
+def test_weights_planned_for_mixing_let_starved_agents_be_heard(graph):
+    A = d3gd.weights.metropolis(graph)
+    algorithm = d3gd.FROST(step_size=0.05)
+    pi = algorithm.init(network(algorithm, graph, A), np.zeros((graph.n, 1))).rule.pi
+    assert graph.n * perron(A).min() < 0.2
+    assert graph.n * pi.min() > 0.85

@@ -90,7 +90,8 @@ def write(folder: Path, **changes: str) -> Path:
          "digits_classification, quadratic, softmax"),
         (
             {"algorithm": ""},
-            "experiment.toml: [algorithm] is missing; write [algorithm] and under it kind = ..., one of DiDGD, D3GD",
+            "experiment.toml: [algorithm] is missing; write [algorithm] and under it kind = ..., one of DiDGD, D3GD, "
+            "PerronD3GD, FROST, PushPull",
         ),
     ],
 )  # fmt: skip
