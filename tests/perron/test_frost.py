@@ -67,7 +67,7 @@ def test_weights_planned_for_mixing_come_from_the_network_alone_and_cost_less(gr
     one, other = (algorithm.init(net, x0) for x0 in (np.zeros((graph.n, 2)), np.ones((graph.n, 5))))
     assert np.array_equal(one.rule.a, other.rule.a)
     assert np.array_equal(one.rule.pi, perron(graph.matrix(one.rule.a)))
-    # Not that everyone is heard better: where weights can cancel all noise, as between two agents, that may cost balance.
+    # Not that all are heard better: where weights can cancel all noise, as between two agents, that may cost balance.
     planner = Planner(graph.n, graph.targets, graph.sources, A.data, least=0.95)
     planned, initial = (
         planner.network_cost(a, np.zeros((graph.n, 1)), np.ones(graph.n), 1.0)[0] for a in (one.rule.a, A.data)
