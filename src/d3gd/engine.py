@@ -24,7 +24,7 @@ from d3gd.problems import Problem
 from d3gd.progress import progress_bar
 from d3gd.result import Result, Status
 from d3gd.runfolder import RunFolder
-from d3gd.shared import SharedProblem, part_of
+from d3gd.shared import SharedProblem, is_factory, part_of
 from d3gd.state import kinds
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
@@ -109,7 +109,8 @@ def run(
     with ranks.together():
         matrix = _checked_network(graph, weights)
         net = Network(graph, matrix, seed=seed, sees_all=not algorithm.decentralized, transport=ranks)
-        part = problem if ranks.ranks == 1 else part_of(problem, net.agents, graph.n)
+        made = ranks.ranks == 1 and not is_factory(problem)
+        part = problem if made else part_of(problem, net.agents, graph.n)
         start = _checked_start(graph, len(net.agents), part, x0)
     ranks.require_same(str(part.dim), "models of a length")
     halo = net.halo

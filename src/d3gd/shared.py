@@ -71,6 +71,11 @@ class SharedProblem(Problem):
         return x[self._halo.block.agents]
 
 
+def is_factory(problem: Any) -> bool:
+    """Whether this makes problems rather than being one."""
+    return callable(problem) and not isinstance(problem, Problem)
+
+
 def part_of(problem: Any, agents: Ints, n: int) -> Problem:
     """Return the objectives of some agents.
 
@@ -85,7 +90,7 @@ def part_of(problem: Any, agents: Ints, n: int) -> Problem:
                 f"the problem has {problem.agents} agents but the graph has {n}; make both the same size"
             )
         return problem.restrict(agents)
-    if not callable(problem):
+    if not is_factory(problem):
         raise ProblemError(
             f"a {type(problem).__name__} cannot be divided among ranks; pass a d3gd.problems.Problem with a restrict "
             "method, or a function that takes a list of agents and returns their problem"

@@ -25,7 +25,7 @@ METRICS = ["stationarity", "disagreement", "loss", "n_min_pi", "perron_error", "
 
 
 def part(agents, batch=None):
-    """Seven numbers per sample make models longer than no sketch; each rank makes its own agents' data."""
+    """Models of 80 numbers, longer than any sketch; each rank makes the data of its own agents only."""
     return d3gd.problems.sigmoid_classification(
         agents=AGENTS, samples=12, features=8, test_samples=30, batch=batch, block=agents
     )

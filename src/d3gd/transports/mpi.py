@@ -13,7 +13,7 @@ from d3gd.transports.base import TIMEOUT, LateError, Transport
 
 _ROLL_CALL = (1 << 15) - 1  # a tag of its own, on a communicator of its own
 _TEXT = 512  # bytes of a roll call's message
-_EAGER = 2000  # polls before a wait begins to sleep between them
+_EAGER = 100  # polls before a wait begins to sleep between them
 _NAP = 5e-5  # seconds
 
 
