@@ -7,7 +7,7 @@ import numpy as np
 
 import d3gd
 
-HOW, WHO = sys.argv[1], int(sys.argv[2])
+HOW, WHO = (sys.argv[1], int(sys.argv[2])) if __name__ == "__main__" else ("", 0)
 
 
 class Troubled(d3gd.problems.Problem):
@@ -30,16 +30,21 @@ class Troubled(d3gd.problems.Problem):
         return np.zeros((self.agents, 32), dtype=np.uint8)
 
 
-with d3gd.transports.connect(timeout=2) as transport:
-    if HOW == "dimension":
+def main():
+    with d3gd.transports.connect(timeout=2) as transport:
+        if HOW == "dimension":
 
-        def problem(agents):
-            return d3gd.problems.quadratic(agents=6, dim=3 + (transport.rank == WHO), block=agents)
+            def problem(agents):
+                return d3gd.problems.quadratic(agents=6, dim=3 + (transport.rank == WHO), block=agents)
 
-    else:
+        else:
 
-        def problem(agents):
-            return Troubled(agents, transport.rank)
+            def problem(agents):
+                return Troubled(agents, transport.rank)
 
-    algorithm = d3gd.DiDGD(step_size=0.2 if HOW == "experiment" and transport.rank == WHO else 0.1)
-    d3gd.run(algorithm, d3gd.graphs.ring(6), problem, iterations=1000, every=1000, transport=transport)
+        algorithm = d3gd.DiDGD(step_size=0.2 if HOW == "experiment" and transport.rank == WHO else 0.1)
+        d3gd.run(algorithm, d3gd.graphs.ring(6), problem, iterations=1000, every=1000, transport=transport)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from d3gd.transports.alone import Alone
 from tests.equivalence import worker
 from tests.equivalence.launching import ROOT, launch
+
+TRAFFIC = int(worker.traffic(Alone())[0])
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,9 @@ def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
     assert code == 0, err
     with np.load(out) as file:
         assert file["ranks"] == ranks
+        counted, moved = file["traffic"].tolist()
+        assert counted == TRAFFIC
+        assert moved == counted if ranks == worker.AGENTS else moved < counted
         for name, result in alone.items():
             assert np.array_equal(file[f"{name}/x"], result.x), name
             assert np.array_equal(file[f"{name}/weights"], result.weights.data), name

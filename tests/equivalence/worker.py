@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import d3gd
+from d3gd.network import Network
 
 AGENTS = 5
 ALGORITHMS = {
@@ -43,14 +44,25 @@ def runs(transport):
             yield f"{name} {batch}", result
 
 
+def traffic(transport):
+    """The bytes of a few rounds: as the metric counts them, and as they really went from rank to rank."""
+    graph = d3gd.graphs.erdos_renyi(AGENTS, 0.5, seed=3)
+    net = Network(graph, d3gd.weights.metropolis(graph), transport=transport)
+    own = len(net.agents)
+    net.exchange(x=np.ones((own, 7)), Y=np.ones((own, AGENTS)), t=np.ones(own))
+    net.relay(np.ones((own, AGENTS, 3)), (net.agents[:, None] + np.arange(AGENTS)) % 2 == 0)
+    return transport.each(np.array([net.bytes_sent, net.halo.wire_bytes])).sum(axis=0)
+
+
 def main(out):
     with d3gd.transports.connect() as transport:
         arrays = {}
         for name, result in runs(transport):
             arrays |= {f"{name}/x": result.x, f"{name}/weights": result.weights.data}
             arrays |= {f"{name}/{metric}": values for metric, values in result.metrics.items()}
+        sent = traffic(transport)
         if transport.rank == 0:
-            np.savez(Path(out), ranks=transport.ranks, **arrays)
+            np.savez(Path(out), traffic=sent, ranks=transport.ranks, **arrays)
 
 
 if __name__ == "__main__":
