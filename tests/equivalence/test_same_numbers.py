@@ -21,7 +21,7 @@ def alone():
 def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
     pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[launcher])
     out = tmp_path / "numbers.npz"
-    code, _, err = launch(launcher, ranks, ROOT / "tests/equivalence/worker.py", out, cwd=tmp_path)
+    code, _, err = launch(launcher, ranks, ROOT / "tests/equivalence/worker.py", launcher, out, cwd=tmp_path)
     assert code == 0, err
     with np.load(out) as file:
         assert file["ranks"] == ranks

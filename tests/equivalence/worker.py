@@ -54,8 +54,8 @@ def traffic(transport):
     return transport.each(np.array([net.bytes_sent, net.halo.wire_bytes])).sum(axis=0)
 
 
-def main(out):
-    with d3gd.transports.connect() as transport:
+def main(name, out):
+    with d3gd.transports.connect(name) as transport:
         arrays = {}
         for name, result in runs(transport):
             arrays |= {f"{name}/x": result.x, f"{name}/weights": result.weights.data}
@@ -66,4 +66,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
