@@ -41,6 +41,15 @@ class Figure(StrEnum):
     all = "all"
 
 
+class Launcher(StrEnum):
+    """What connects the processes of a run."""
+
+    auto = "auto"
+    alone = "alone"
+    mpi = "mpi"
+    torch = "torch"
+
+
 class _StoppedError(Exception):
     """Ctrl-C, with what to say about it."""
 
@@ -92,6 +101,8 @@ def run(
     iterations: Annotated[int | None, typer.Option(help="Instead of the file's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Instead of the file's.")] = None,
     progress: Annotated[bool | None, typer.Option(help="By default only on a terminal.")] = None,
+    transport: Annotated[Launcher, typer.Option(help="By default that of mpiexec or torchrun.")] = Launcher.auto,
+    timeout: Annotated[float, typer.Option(help="Seconds that a process waits for another.")] = 60.0,
 ) -> None:
     """Run an experiment into a folder.
 
@@ -104,16 +115,28 @@ def run(
       d3gd run experiment.toml --seed 1 --out runs/another
       d3gd run experiment.toml --resume                     after Ctrl-C or a crash
       d3gd run runs/experiment-0/experiment.toml --out runs/again
+      mpiexec -n 4 d3gd run experiment.toml                 agents divided among processes
+      torchrun --nproc-per-node 4 -m d3gd run experiment.toml
     """
     from d3gd import screens
     from d3gd.settings import load
+    from d3gd.transports.launch import connect, is_first
 
-    plan = load(experiment, iterations=iterations, seed=seed)
-    folder = out or Path("runs") / f"{experiment.stem}-{plan.seed}"
-    if (folder / "settings.json").exists() and not resume:
-        raise RecordError(f"{folder} already holds a run; go on with it (--resume) or choose another folder (--out)")
     try:
-        result = plan.run(folder, resume=resume, progress=progress)
+        ranks = connect(transport.value, timeout=timeout)
+    except D3GDError:
+        if is_first():
+            raise
+        raise typer.Exit(_USAGE) from None  # one process has said it
+    folder = Path()
+    try:
+        with ranks:
+            with ranks.together():
+                plan = load(experiment, iterations=iterations, seed=seed)
+                folder = out or Path("runs") / f"{experiment.stem}-{plan.seed}"
+                if ranks.rank == 0 and (folder / "settings.json").exists() and not resume:
+                    raise RecordError(_already(folder))
+            result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
     except KeyboardInterrupt:
         copy = folder / "experiment.toml"
         source = copy if copy.exists() else experiment
@@ -121,8 +144,16 @@ def run(
         saved = any(folder.glob("checkpoints/*/manifest.json"))
         state = f"the checkpoint in {folder} is good" if saved else "there is no checkpoint yet"
         raise _StoppedError(f"interrupted; {state}; go on with: {again}") from None
-    screens.show_result(result, folder, experiment)
+    if ranks.rank == 0:
+        screens.show_result(result, folder, experiment)
     raise typer.Exit(_DIVERGED if result.status == "diverged" else 0)
+
+
+def _already(folder: Path) -> str:
+    """Say that a folder is taken, and from where its run can go on."""
+    saved = sorted(path.parent.name for path in folder.glob("checkpoints/*/manifest.json"))
+    where = f" from iteration {int(saved[-1])}" if saved and not (folder / "result.json").exists() else ""
+    return f"{folder} already holds a run; go on with it{where} (--resume) or choose another folder (--out)"
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """The only loop."""
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -13,14 +14,20 @@ from d3gd import records
 from d3gd import weights as weighting
 from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import CSR, Floats
+from d3gd.digest import digest
 from d3gd.errors import ProblemError, SettingsError, WeightsError
 from d3gd.graphs import Digraph
+from d3gd.halo import Halo
 from d3gd.metrics import Log, Metric, Snapshot, choose
 from d3gd.network import Network
 from d3gd.problems import Problem
 from d3gd.progress import progress_bar
 from d3gd.result import Result, Status
 from d3gd.runfolder import RunFolder
+from d3gd.shared import SharedProblem, is_factory, part_of
+from d3gd.state import kinds
+from d3gd.transports.alone import Alone
+from d3gd.transports.base import Transport
 
 Callback: TypeAlias = Callable[[Snapshot], bool | None]
 
@@ -54,6 +61,7 @@ def run(
     checkpoint_every: int | None = None,
     resume: bool = False,
     notes: Mapping[str, Any] | None = None,
+    transport: Transport | None = None,
 ) -> Result:
     """Run an algorithm on a graph and a problem.
 
@@ -74,9 +82,13 @@ def run(
         checkpoint_every: Iterations between two checkpoints in ``out``; by default a twentieth of the run.
         resume: Continue from the newest complete checkpoint in ``out``, bit for bit as if never interrupted.
         notes: What else to keep in the run's settings.
+        transport: The ranks to run on, from ``d3gd.transports.connect()``; by default this process alone. Every
+            rank calls ``run`` with the same arguments and keeps only its own agents of the problem; instead of a
+            whole problem, pass a function of a list of agents that makes theirs. Rank 0 writes and shows progress.
 
     Returns:
-        The records, final models and weights, and a status; divergence is a status, not an exception.
+        The records, final models and weights, and a status; divergence is a status, not an exception. On several
+        ranks, all return the same.
 
     Example:
         >>> import d3gd
@@ -93,13 +105,23 @@ def run(
     _require_count("every", every, least=1)
     _require_count("seed", seed, least=0)
     _require_count("checkpoint_every", 1 if checkpoint_every is None else checkpoint_every, least=1)
-    matrix, start = _checked_start(graph, problem, weights, x0)
-    log = Log(choose(metrics, problem, graph.n))
-    _require_recorded(target or {}, log)
+    ranks = transport or Alone()
+    with ranks.together():
+        matrix = _checked_network(graph, weights)
+        net = Network(graph, matrix, seed=seed, sees_all=not algorithm.decentralized, transport=ranks)
+        made = ranks.ranks == 1 and not is_factory(problem)
+        part = problem if made else part_of(problem, net.agents, graph.n)
+        start = _checked_start(graph, len(net.agents), part, x0)
+    ranks.require_same(str(part.dim), "models of a length")
+    halo = net.halo
+    whole = part if ranks.ranks == 1 else SharedProblem(part, halo, graph.n)
+    with ranks.together():
+        log = Log(choose(metrics, whole, graph.n))
+        _require_recorded(target or {}, log)
     settings = {
         "algorithm": describe(algorithm),
         "graph": {"agents": graph.n, "links": graph.link_count},
-        "problem": problem.describe() if isinstance(problem, Problem) else {"kind": type(problem).__name__},
+        "problem": whole.describe() if isinstance(whole, Problem) else {"kind": type(whole).__name__},
         "iterations": iterations,
         "every": every,
         "seed": seed,
@@ -107,17 +129,34 @@ def run(
         "versions": records.versions(),
         **(notes or {}),
     }
-    net = Network(graph, matrix, seed=seed, sees_all=not algorithm.decentralized)
-    at, seconds_before = _Position(0, algorithm.init(net, start), 0), 0.0
+    plan = [describe(algorithm), graph.indptr, graph.sources, matrix.data, start, iterations, every, seed, log.names]
+    plan += [dict(target or {}), checkpoint_every, out is None, resume]
+    ranks.require_same(digest(*plan), "an experiment (algorithm, network, start or settings)")
+    with threadpool_limits(1, "blas"):
+        at, seconds_before = _Position(0, algorithm.init(net, start[net.agents]), 0), 0.0
     folder = None
     if out is not None:
-        data = problem.fingerprint() if isinstance(problem, Problem) else settings["problem"]
+        data = whole.fingerprint() if isinstance(whole, Problem) else settings["problem"]
         identity = [settings["algorithm"], data, every, seed, log.names]
-        folder = RunFolder(
-            Path(out), resume=resume, settings=settings, identity=identity, graph=graph, weights=matrix, x0=start
-        )
-        k, state, bytes_sent, seconds_before = folder.restore(at.state, log)
-        at = _Position(k, state, bytes_sent)
+        with ranks.together():
+            if ranks.ranks > 1:
+                kinds(at.state)  # better to learn before the first iteration than at the first checkpoint
+            if ranks.rank == 0:
+                folder = RunFolder(
+                    Path(out),
+                    resume=resume,
+                    settings=settings,
+                    identity=identity,
+                    graph=graph,
+                    weights=matrix,
+                    x0=start,
+                )
+        facts, arrays = (folder.found() if folder is not None else None) or ({}, {})
+        facts = json.loads(ranks.told(json.dumps(facts)))
+        if facts:
+            log.rows, seconds_before = [(k, row) for k, row in facts["rows"]], facts["seconds"]
+            sent_before = facts["bytes_sent"] if ranks.rank == 0 else 0
+            at = _Position(facts["iteration"], halo.split(at.state, arrays), sent_before)
     net.bytes_sent = at.bytes_sent
     saves = checkpoint_every or max(every, iterations // 20)
     limit = _RUNAWAY * (1 + float(np.abs(start).max(initial=0)))
@@ -129,38 +168,40 @@ def run(
         return seconds_before + time.perf_counter() - began
 
     def save() -> None:
-        if folder is not None:
-            folder.checkpoint(*at, seconds(), log)
+        if out is not None:
+            arrays, sent = halo.join(at.state), int(halo.total(np.array(at.bytes_sent)))
+            if folder is not None:
+                folder.checkpoint(at.k, arrays, sent, seconds(), log)
 
     with (
         # Products here are small: threads would cost more than they bring, and one keeps the bits the same.
         threadpool_limits(1, "blas"),
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
-        progress_bar(progress, iterations, type(algorithm).__name__) as show,
+        progress_bar(progress if ranks.rank == 0 else False, iterations, type(algorithm).__name__) as show,
     ):
         try:
             while status is None:
                 k, x = at.k, algorithm.point(at.state)
                 due = k % every == 0 or k >= iterations
-                runaway = (due or k % _LOOK == 0) and not np.abs(x).max() <= limit
+                runaway = (due or k % _LOOK == 0) and ranks.any(not np.abs(x).max() <= limit)
                 if (due or runaway) and not log.has(k):
-                    seen = x.view()
+                    seen = halo.everyone(x).view()
                     seen.setflags(write=False)  # who looks on must not steer
                     snapshot = Snapshot(
                         k=k,
                         x=seen,
-                        weights=graph.matrix(algorithm.weights(net, at.state)),
-                        scale=algorithm.scale(net, at.state),
-                        problem=problem,
+                        weights=graph.matrix(halo.everywhere(algorithm.weights(net, at.state))),
+                        scale=_gathered(halo, algorithm.scale(net, at.state)),
+                        problem=whole,
                         step_size=getattr(algorithm, "step_size", float("nan")),
-                        bytes_sent=at.bytes_sent,
+                        bytes_sent=int(halo.total(np.array(at.bytes_sent))),
                     )
                     row = log.add(snapshot)
                     show(k, _headline(row))
                     if target and all(row[name] <= level for name, level in target.items()):
                         status = "target"
                     stops = [callback(snapshot) for callback in callbacks]  # each is called, whatever others say
-                    if any(stops):
+                    if callbacks and ranks.any(any(stops)):
                         status = "stopped"
                 if runaway:
                     status, message = "diverged", f"a model left all bounds by iteration {k}; try a smaller step size"
@@ -169,18 +210,19 @@ def run(
                 if status is not None or (k > 0 and k % saves == 0):
                     save()
                 if status is None:
-                    state = algorithm.step(net, problem.gradients(x, k), at.state, k)
+                    state = algorithm.step(net, part.gradients(x, k), at.state, k)
                     at = _Position(k + 1, state, net.bytes_sent)
         except WeightsError as error:  # the refined weights no longer make a network
             status, message = "diverged", f"iteration {at.k}: {error}"
         except KeyboardInterrupt:
-            save()
+            if ranks.ranks == 1:  # ranks are not interrupted at the same iteration: their last checkpoint stands
+                save()
             raise
     result = Result(
         iterations=log.iterations(),
         metrics=log.arrays(),
-        x=algorithm.point(at.state),
-        weights=graph.matrix(algorithm.weights(net, at.state)),
+        x=halo.everyone(algorithm.point(at.state)),
+        weights=graph.matrix(halo.everywhere(algorithm.weights(net, at.state))),
         status=status,
         message=message,
         seconds=seconds(),
@@ -201,21 +243,29 @@ def describe(settings: Any) -> dict[str, Any]:
     }
 
 
-def _checked_start(graph: Digraph, problem: Any, weights: CSR | None, x0: Floats | None) -> tuple[CSR, Floats]:
-    """Return the initial weights and models, once graph, problem and both fit together."""
-    if problem.agents != graph.n:
+def _checked_network(graph: Digraph, weights: CSR | None) -> CSR:
+    """Return the initial weights, once they and the graph fit together."""
+    graph.require_strongly_connected()
+    return weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
+
+
+def _checked_start(graph: Digraph, agents: int, problem: Any, x0: Floats | None) -> Floats:
+    """Return the initial models of all agents, once they and a problem with some of them fit together."""
+    if problem.agents != agents:
         raise ProblemError(
             f"the problem has {problem.agents} agents but the graph has {graph.n}; make both the same size"
         )
-    graph.require_strongly_connected()
-    matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
     shape = (graph.n, problem.dim)
     start = np.zeros(shape) if x0 is None else np.asarray(x0, dtype=np.float64)
     if start.shape not in (shape, shape[1:]):
         raise ProblemError(f"x0 has shape {start.shape}; give {shape}, or {shape[1:]} to start all agents alike")
     if not np.isfinite(start).all():
         raise ProblemError("x0 holds NaN or infinite numbers; give finite ones")
-    return matrix, np.array(np.broadcast_to(start, shape))
+    return np.array(np.broadcast_to(start, shape))
+
+
+def _gathered(halo: Halo, scale: Floats | None) -> Floats | None:
+    return None if scale is None else halo.everyone(scale)
 
 
 def _require_count(name: str, value: Any, *, least: int) -> None:

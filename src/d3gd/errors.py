@@ -23,3 +23,11 @@ class SettingsError(D3GDError):
 
 class RecordError(D3GDError):
     """A run folder or a checkpoint that cannot be written, read or continued."""
+
+
+class TransportError(D3GDError):
+    """Ranks that cannot reach each other, or that send what does not fit."""
+
+
+class ToldElsewhereError(TransportError):
+    """An error that another rank reports; this one only has to end."""

@@ -10,10 +10,12 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
+from d3gd.halo import Halo
 from d3gd.random import keyed_uniform
 from d3gd.simplex import RowSimplices
 from d3gd.spectrum import perron
 from d3gd.transports.alone import Alone
+from d3gd.transports.base import Transport
 
 _GATHERED = 1 << 16  # numbers that `dot` gathers at a time, so that its buffers stay in the cache
 
@@ -44,31 +46,46 @@ class Network:
         agents: The indices of this block's agents.
         a0: The initial weights over the block's edges, :math:`A^0`.
         everywhere_a0: The initial weights over all edges of the network, known to all from the set-up.
-        bytes_sent: What :meth:`exchange` has sent over all edges so far; self-loops are free.
+        bytes_sent: What :meth:`exchange` has sent over all edges into the block so far; self-loops are free.
+        halo: The block's border, for the engine; algorithms have no use for it.
     """
 
-    def __init__(self, graph: Digraph, weights: CSR, *, seed: int = 0, sees_all: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Digraph,
+        weights: CSR,
+        *,
+        seed: int = 0,
+        sees_all: bool = True,
+        transport: Transport | None = None,
+    ) -> None:
         self.n = graph.n
         self.graph = graph
-        self.agents: Ints = np.arange(graph.n)
-        self.a0: Floats = weights.data
+        self.halo = Halo(graph, transport or Alone())
+        block = self.halo.block
+        self.agents: Ints = block.agents
         self.everywhere_a0: Floats = weights.data
         self.bytes_sent = 0
-        self._transport = Alone(graph.n)
         self._seed = seed
         self._sees_all = sees_all
-        self._starts = graph.indptr[:-1]
-        self._rows = graph.targets
-        self._columns = self._transport.columns(graph.sources)
-        self._links = graph.link_count
-        self._matrix = csr_array((self.a0, self._columns, graph.indptr), shape=(graph.n, graph.n))
-        self._simplices = RowSimplices(graph.indptr)
+        self._edges = block.edges
+        self.a0: Floats = self.block(weights.data)
+        self._rows: Ints = np.searchsorted(self.agents, graph.targets[block.edges])
+        self._sources: Ints = graph.sources[block.edges]
+        # Columns in the agents' order: sums along a row then run alike on any number of ranks.
+        self._columns: Ints = np.searchsorted(block.heard, self._sources)
+        self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
+        self._links = len(block.edges) - len(self.agents)
+        indptr = np.append(self._starts, len(block.edges))
+        shape = (len(self.agents), len(block.heard))
+        self._matrix = csr_array((self.a0, self._columns, indptr), shape=shape)
+        self._simplices = RowSimplices(indptr)
 
     def exchange(self, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only communication there is."""
         numbers = sum(array[0].nbytes for array in arrays.values())
         self.bytes_sent += self._links * numbers
-        return Inbox(self._transport.exchange(arrays))
+        return Inbox(self.halo.exchange(arrays))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Pass on what others have told: each agent sends the fresh rows of its table, with whose they are.
@@ -80,11 +97,12 @@ class Network:
         Returns:
             The tables as heard, (agents, n, r), and which of their rows arrived, (agents, n).
         """
-        heard = fresh[self._columns]
+        told, news = self.halo.relay(table, fresh)
+        heard = news[self._columns]
         sent = int(np.count_nonzero(heard)) - int(np.count_nonzero(fresh))
         self.bytes_sent += sent * (table[0, 0].nbytes + 8)
         carrier = np.maximum.reduceat(np.where(heard, self._columns[:, None], -1), self._starts, axis=0)
-        return table[carrier, np.arange(self.n)], carrier >= 0
+        return told[carrier, np.arange(self.n)], carrier >= 0
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
@@ -131,7 +149,7 @@ class Network:
 
     def block(self, edges: Floats) -> Floats:
         """Return this block's part of a vector over all edges of the network."""
-        return edges
+        return edges if len(self.agents) == self.n else edges[self._edges]
 
     def eye(self) -> Floats:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
@@ -142,7 +160,7 @@ class Network:
     def scatter(self, edges: Floats) -> Floats:
         """Return each agent's n-vector with its in-edges' values at those they come from."""
         rows = np.zeros((len(self.agents), self.n))
-        rows[self._rows, self.graph.sources] = edges
+        rows[self._rows, self._sources] = edges
         return rows
 
     def own(self, Y: Floats) -> Floats:
@@ -156,12 +174,12 @@ class Network:
     def everyone(self, values: Array) -> Array:
         """Return all agents' values: global knowledge, refused to whatever claims to be decentralized."""
         self._require_sight()
-        return self._transport.gather(values)
+        return self.halo.everyone(values)
 
     def perron(self, a: Floats) -> Floats:
         """Return the left Perron vector of the whole network's weights: global knowledge as well."""
         self._require_sight()
-        return perron(self.graph.matrix(self._transport.gather(a)))
+        return perron(self.graph.matrix(self.halo.everywhere(a)))
 
     def _require_sight(self) -> None:
         if not self._sees_all:

@@ -12,7 +12,6 @@ from d3gd.digest import digest
 from d3gd.errors import RecordError
 from d3gd.graphs import Digraph
 from d3gd.metrics import Log
-from d3gd.state import flatten, restore
 
 
 class RunFolder:
@@ -62,19 +61,19 @@ class RunFolder:
             records.write_arrays(path / "start.npz", {**start, "experiment": np.array(experiment)})
         records.write_json(path / "settings.json", settings)
 
-    def restore(self, template: Any, log: Log) -> tuple[int, Any, int, float]:
-        """Return iteration, state, bytes sent and seconds of the newest checkpoint, and fill the log up to it."""
+    def found(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
+        """Return the manifest and the arrays of the newest checkpoint, or None; its rows are those before it."""
         if self._found is None:
-            return 0, template, 0, 0.0
+            return None
         manifest, arrays = self._found
         # The checkpoint's own record is made again, so that targets and callbacks have their say on it.
-        log.rows = [(k, row) for k, row in manifest["rows"] if k % self._every == 0 and k < manifest["iteration"]]
-        return manifest["iteration"], restore(template, arrays), manifest["bytes_sent"], manifest["seconds"]
+        rows = [(k, row) for k, row in manifest["rows"] if k % self._every == 0 and k < manifest["iteration"]]
+        return {**manifest, "rows": rows}, arrays
 
-    def checkpoint(self, k: int, state: Any, bytes_sent: int, seconds: float, log: Log) -> None:
+    def checkpoint(self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log) -> None:
         """Write everything that the rest of the run depends on."""
         facts = {"bytes_sent": bytes_sent, "seconds": seconds, "rows": log.rows}
-        self._checkpoints.write(k, flatten(state), json.loads(json.dumps(facts, default=_plain)))
+        self._checkpoints.write(k, arrays, json.loads(json.dumps(facts, default=_plain)))
 
 
 def _plain(value: Array | np.generic) -> Any:

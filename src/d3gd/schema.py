@@ -46,7 +46,7 @@ def unknown(what: str, found: str, allowed: Sequence[str]) -> SettingsError:
 
 
 @contextmanager
-def prefixed(where: str, *, but: type[D3GDError] | tuple[()] = ()) -> Iterator[None]:
+def prefixed(where: str, *, but: tuple[type[D3GDError], ...] = ()) -> Iterator[None]:
     """Let errors say where the value that caused them was found."""
     try:
         yield

@@ -20,10 +20,13 @@ from d3gd.algorithms.didgd import DiDGD
 from d3gd.algorithms.frost import FROST
 from d3gd.algorithms.perron import PerronD3GD
 from d3gd.algorithms.push_pull import PushPull
+from d3gd.arrays import Ints
 from d3gd.engine import run
-from d3gd.errors import RecordError, SettingsError
+from d3gd.errors import RecordError, SettingsError, TransportError
 from d3gd.result import Result
 from d3gd.schema import Keys, Table, checked, keys_of, prefixed, to_toml, unknown
+from d3gd.transports.alone import Alone
+from d3gd.transports.base import Transport
 
 KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "graph": {
@@ -79,6 +82,11 @@ class Experiment:
         problem = self._made("problem", agents=graph.n, seed=self.seed)
         return algorithm, graph, problem, matrix
 
+    def part(self, agents: Ints, n: int) -> Any:
+        """Return the problem of some of n agents; nobody else's data are made, or none are kept."""
+        problem = self._made("problem", agents=n, seed=self.seed, block=agents)
+        return problem if problem.agents == len(agents) else problem.restrict(agents)
+
     def network(self) -> tuple[graphs.Digraph, Any]:
         """Return the graph and its initial weights."""
         graph = self._made("graph", seed=self.seed)
@@ -87,27 +95,40 @@ class Experiment:
     def _made(self, part: str, **context: Any) -> Any:
         return make(part, self._resolved(self.parts[part]), self.path.name, **context)
 
-    def run(self, out: str | Path, *, resume: bool = False, progress: bool | None = None) -> Result:
+    def run(
+        self,
+        out: str | Path,
+        *,
+        resume: bool = False,
+        progress: bool | None = None,
+        transport: Transport | None = None,
+    ) -> Result:
         """Run it into a folder, which also gets a copy of the experiment that repeats it; see :meth:`save`."""
-        algorithm, graph, problem, matrix = self.build()
+        ranks = transport or Alone()
+        with ranks.together():
+            algorithm = self._made("algorithm")
+            graph, matrix = self.network()
+            alone = ranks.ranks == 1
+            problem: Any = self._made("problem", agents=graph.n, seed=self.seed) if alone else None
         saved: list[bool] = []
 
         def keep(snapshot: object) -> None:
             # At the first record the folder is known to be free for this run, and nothing has been computed yet.
-            if not saved:
+            if not saved and ranks.rank == 0:
                 self.save(out)
                 saved.append(True)
 
-        with prefixed(f"{self.path.name}:", but=RecordError):
+        with prefixed(f"{self.path.name}:", but=(RecordError, TransportError)):
             return run(
                 algorithm,
                 graph,
-                problem,
+                problem if alone else lambda agents: self.part(agents, graph.n),
                 weights=matrix,
                 out=out,
                 resume=resume,
                 progress=progress,
                 callbacks=[keep],
+                transport=ranks,
                 **self.settings,
             )
 

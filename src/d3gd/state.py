@@ -4,11 +4,12 @@ From the kinds below everything else follows: a checkpoint stores any state as p
 another number of ranks can take the same file apart again.
 """
 
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats
+from d3gd.errors import D3GDError
 
 PerAgent: TypeAlias = Annotated[Floats, "agent"]  # first axis: the block's agents
 Flags: TypeAlias = Annotated[Bools, "agent"]  # the same, for yes and no
@@ -41,6 +42,32 @@ def flatten(state: Any, prefix: str = "") -> dict[str, Array]:
         else:
             arrays[prefix + name] = np.asarray(value)
     return arrays
+
+
+def kinds(state: Any, prefix: str = "") -> dict[str, str]:
+    """Return what every array of a state follows: ``"agent"``, ``"edge"``, ``"common"`` or ``"scalar"``.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> class Point(NamedTuple):
+        ...     x: PerAgent
+        >>> kinds(Point(np.zeros((2, 3))))
+        {'x': 'agent'}
+    """
+    found: dict[str, str] = {}
+    hints = get_type_hints(type(state), include_extras=True)
+    for name, value in zip(state._fields, state, strict=True):
+        if _is_namedtuple(value):
+            found |= kinds(value, f"{prefix}{name}.")
+            continue
+        kind = getattr(hints[name], "__metadata__", (None,))[0]
+        if kind is None:
+            raise D3GDError(
+                f"field {name!r} of {type(state).__name__} does not say what it follows; declare it as one of "
+                "d3gd.state.PerAgent, Flags, PerEdge, Common, Scalar or Count to run it on several ranks"
+            )
+        found[prefix + name] = kind
+    return found
 
 
 def restore(template: S, arrays: dict[str, Array], prefix: str = "") -> S:

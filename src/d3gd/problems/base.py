@@ -1,7 +1,7 @@
 """What every problem is: one objective per agent, with its gradient."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -109,10 +109,19 @@ class Problem(ABC):
         }
 
     def fingerprint(self) -> str:
-        """SHA-256 of what defines the problem; here, of every agent's gradient at one point of (0, 1)^dim."""
-        point = keyed_uniform(0, np.arange(self.agents), 0, self.dim)
+        """SHA-256 of what defines the problem, the same whether it was made whole or joined from parts."""
+        return self._joined_fingerprint(self.fingerprints())
+
+    @classmethod
+    def _joined_fingerprint(cls, fingerprints: Array) -> str:
+        return digest(cls.__name__, fingerprints)
+
+    def fingerprints(self) -> Array:
+        """SHA-256 of what defines each agent's objective, (agents, 32) bytes; here, of its gradient at one point."""
+        point = keyed_uniform(0, np.arange(1), 0, self.dim)
         with np.errstate(all="ignore"):
-            return digest(type(self).__name__, self.gradients(point, None))
+            gradients = self.gradients(np.repeat(point, self.agents, axis=0), None)
+        return as_bytes(digest(row) for row in gradients)
 
     def _everywhere(self, row: Floats) -> Floats:
         return np.broadcast_to(row, (self.agents, self.dim))
@@ -152,6 +161,11 @@ class Sourced(Problem):
     def describe(self) -> dict[str, Any]:
         """The call that made this problem, or its shapes and fingerprint when it was made from arrays."""
         return dict(self._source) if self._source is not None else super().describe()
+
+
+def as_bytes(digests: Iterable[str]) -> Array:
+    """Hexadecimal digests as the rows of an array of bytes."""
+    return np.array([list(bytes.fromhex(text)) for text in digests], dtype=np.uint8)
 
 
 def row_slices(rows: int, width: int) -> list[slice]:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from d3gd.arrays import Floats, Ints
+from d3gd.arrays import Array, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import Sourced, check_finite
+from d3gd.problems.base import Sourced, as_bytes, check_finite
 from d3gd.random import generator
 
 _TAG = 3  # keeps these draws apart from those of other generators with the same seed
@@ -89,13 +89,19 @@ class Quadratic(Sourced):
         positions = self._positions(agents)
         return Quadratic(self.Q[positions], self.b[positions])._inherit(self, positions)
 
-    def fingerprint(self) -> str:
-        """SHA-256 of Q and b."""
-        return digest("quadratic", self.Q, self.b)
+    def fingerprints(self) -> Array:
+        """SHA-256 of each agent's Q and b."""
+        return as_bytes(digest(Q, b) for Q, b in zip(self.Q, self.b, strict=True))
 
 
 def quadratic(
-    *, agents: int, dim: int, seed: int = 0, conditioning: float = 10.0, heterogeneity: float = 1.0
+    *,
+    agents: int,
+    dim: int,
+    seed: int = 0,
+    conditioning: float = 10.0,
+    heterogeneity: float = 1.0,
+    block: Ints | Sequence[int] | None = None,
 ) -> Quadratic:
     r"""Random quadratics with a known optimum, each agent's drawn by the key (seed, agent).
 
@@ -111,6 +117,7 @@ def quadratic(
         seed: Key of all draws.
         conditioning: Ratio of the largest to the smallest eigenvalue of every Q_i, at least 1.
         heterogeneity: h, the distance between the agents' minimisers; 0 gives all the same one.
+        block: Agents whose quadratics to make; by default all.
 
     Returns:
         The problem; its smoothness is 1.
@@ -128,14 +135,17 @@ def quadratic(
         raise ProblemError(f"heterogeneity = {heterogeneity}; use a finite number of 0 or more")
     spectrum = np.geomspace(1.0, 1.0 / conditioning, dim)
     centre = generator(seed, _TAG).standard_normal(dim)
-    Q, b = np.empty((agents, dim, dim)), np.empty((agents, dim))
-    for agent in range(agents):
+    chosen = list(range(agents)) if block is None else np.asarray(block).tolist()
+    if not chosen or min(chosen) < 0 or max(chosen) >= agents:
+        raise ProblemError(f"block {chosen} must be a non-empty list of agents from 0 to {agents - 1}")
+    Q, b = np.empty((len(chosen), dim, dim)), np.empty((len(chosen), dim))
+    for row, agent in enumerate(chosen):
         draw = generator(seed, _TAG, agent)
         U, triangle = np.linalg.qr(draw.standard_normal((dim, dim)))
         U *= np.sign(np.diag(triangle))  # makes the rotation uniformly distributed
         half = (U * spectrum) @ U.T
-        Q[agent] = (half + half.T) / 2
-        b[agent] = centre + heterogeneity * draw.standard_normal(dim)
+        Q[row] = (half + half.T) / 2
+        b[row] = centre + heterogeneity * draw.standard_normal(dim)
     return Quadratic(Q, b)._made_by(
         "quadratic",
         agents=agents,
@@ -143,4 +153,5 @@ def quadratic(
         seed=seed,
         conditioning=conditioning,
         heterogeneity=heterogeneity,
+        **({} if block is None else {"block": chosen}),
     )

@@ -8,12 +8,13 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.special import expit
 
-from d3gd.arrays import CSR, Floats, Ints
+from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.data.mixture import dirichlet_mixture, mixture_test_set
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.problems.base import (
     Sourced,
+    as_bytes,
     check_batch,
     check_finite,
     check_ids,
@@ -190,10 +191,10 @@ class SigmoidClassification(Sourced):
             agent_ids=ids,
         )._inherit(self, ids)
 
-    def fingerprint(self) -> str:
-        """SHA-256 of the data, the agents' keys and the settings."""
-        settings = [self.classes, self.regularization, self.batch, self.seed]
-        return digest("sigmoid", self.X, self.y, self.agent_ids, settings, *(self.test or ()))
+    def fingerprints(self) -> Array:
+        """SHA-256 of each agent's data and key, and of the settings."""
+        common = digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
+        return as_bytes(digest(common, agent, self.X[i], self.y[i]) for i, agent in enumerate(self.agent_ids.tolist()))
 
 
 def sigmoid_classification(

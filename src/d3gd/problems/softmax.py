@@ -10,6 +10,7 @@ from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.problems.base import (
     Sourced,
+    as_bytes,
     check_batch,
     check_finite,
     check_ids,
@@ -134,10 +135,13 @@ class SoftmaxRegression(Sourced):
             agent_ids=ids,
         )._inherit(self, ids)
 
-    def fingerprint(self) -> str:
-        """SHA-256 of the data, the agents' keys and the settings."""
-        settings = [self.classes, self.regularization, self.batch, self.seed]
-        return digest("softmax", self.X, self.y, self.sizes, self.agent_ids, settings, *(self.test or ()))
+    def fingerprints(self) -> Array:
+        """SHA-256 of each agent's data and key, and of the settings."""
+        common = digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
+        return as_bytes(
+            digest(common, agent, self.X[i, :size], self.y[i, :size])
+            for i, (agent, size) in enumerate(zip(self.agent_ids.tolist(), self.sizes.tolist(), strict=True))
+        )
 
     def _theta(self, x: Floats) -> Floats:
         return x.reshape(-1, self.classes, self.features)

@@ -1,0 +1,6 @@
+"""How the processes of a run reach each other."""
+
+from d3gd.transports.base import Transport
+from d3gd.transports.launch import connect
+
+__all__ = ["Transport", "connect"]

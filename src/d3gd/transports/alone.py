@@ -1,22 +1,20 @@
-"""All agents in one process: what is sent has already arrived."""
+"""All agents in one process: nobody to talk to."""
 
-from d3gd.arrays import Array, Ints
+from collections.abc import Mapping
+
+from d3gd.arrays import Array
+from d3gd.transports.base import Transport, leave
 
 
-class Alone:
+class Alone(Transport):
     """The transport of one process, which moves nothing."""
 
-    def __init__(self, n: int) -> None:
-        self.n = n
+    def _move(self, sends: Mapping[int, Array], receives: Mapping[int, Array], tag: int) -> None:
+        pass
 
-    def exchange(self, arrays: dict[str, Array]) -> dict[str, Array]:
-        """Return what this block's agents can read: here, the very arrays that were sent."""
-        return arrays
+    def _answers(self, text: str, grace: float) -> dict[int, str]:
+        return {}
 
-    def gather(self, array: Array) -> Array:
-        """Return the values of all agents (or edges), in agent order."""
-        return array
-
-    def columns(self, sources: Ints) -> Ints:
-        """Return where each source's row stands in what :meth:`exchange` returns."""
-        return sources
+    def abort(self, code: int) -> None:
+        """End the process."""
+        leave(code)

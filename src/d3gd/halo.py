@@ -1,0 +1,153 @@
+"""A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from d3gd.arrays import Array, Bools, Floats, Ints
+from d3gd.digraph import Digraph
+from d3gd.errors import TransportError
+from d3gd.partition import partition
+from d3gd.state import flatten, kinds, restore
+from d3gd.transports.base import Transport
+
+S = TypeVar("S")
+
+
+class Halo:
+    """What a rank sends to others and keeps of theirs.
+
+    Args:
+        graph: The whole network.
+        transport: The ranks.
+
+    Attributes:
+        block: This rank's part of the network.
+        wire_bytes: The payload that this rank has sent to others in rounds. A row goes to a rank once, however
+            many agents hear it there; with one agent per rank, the sum over ranks is the metric ``bytes``.
+    """
+
+    def __init__(self, graph: Digraph, transport: Transport) -> None:
+        parts = partition(graph, transport.ranks)
+        self.transport = transport
+        self.block = parts.block(transport.rank)
+        self.wire_bytes = 0
+        self._whole = transport.ranks == 1
+        self._agents, self._edges = parts.agents, parts.edges
+        self._own = np.searchsorted(self.block.heard, self.block.agents)
+        self._buffers: dict[tuple[int, int, bool], Floats] = {}
+
+    def exchange(self, arrays: dict[str, Array]) -> dict[str, Array]:
+        """Return the rows of all whom this block hears: one packed message per peer, whatever the number of arrays."""
+        if self._whole:
+            return arrays
+        for name, array in arrays.items():
+            if array.dtype != np.float64:
+                raise TransportError(f"{name} holds {array.dtype} numbers; ranks exchange float64 only: convert it")
+        flat = {name: array.reshape(len(array), -1) for name, array in arrays.items()}
+        ends = np.cumsum([0, *(rows.shape[1] for rows in flat.values())]).tolist()
+        places = dict(zip(flat, map(slice, ends, ends[1:]), strict=False))
+        sends = {p: self._buffer(p, len(rows), ends[-1], True) for p, rows in self.block.sends.items()}
+        receives = {p: self._buffer(p, len(rows), ends[-1], False) for p, rows in self.block.receives.items()}
+        for peer, buffer in sends.items():
+            for name, rows in flat.items():
+                buffer[:, places[name]] = rows[self.block.sends[peer]]
+            self.wire_bytes += buffer.nbytes
+        self.transport.swap(sends, receives, "round " + ", ".join(f"{n}{a.shape[1:]}" for n, a in arrays.items()))
+        arrived: dict[str, Array] = {}
+        for name, rows in flat.items():
+            inbox = np.empty((len(self.block.heard), rows.shape[1]))
+            inbox[self._own] = rows
+            for peer, buffer in receives.items():
+                inbox[self.block.receives[peer]] = buffer[:, places[name]]
+            arrived[name] = inbox.reshape(len(inbox), *arrays[name].shape[1:])
+        return arrived
+
+    def _buffer(self, peer: int, rows: int, width: int, outgoing: bool) -> Floats:
+        """Return memory for a message; kept, since fresh pages cost as much as the copy into them."""
+        key = (peer, width, outgoing)
+        if key not in self._buffers:
+            self._buffers[key] = np.empty((rows, width))
+        return self._buffers[key]
+
+    def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
+        """Return the tables of all whom this block hears, and which of their rows are fresh; only those travel.
+
+        How many rows an agent sends varies, so that the counts go ahead of them.
+        """
+        if self._whole:
+            return table, fresh
+        block, length = self.block, table.shape[2]
+        counts = {p: np.count_nonzero(fresh[rows], axis=1) for p, rows in block.sends.items()}
+        coming = {p: np.empty(len(places), dtype=np.int64) for p, places in block.receives.items()}
+        self.transport.swap(counts, coming, "relay counts")
+        sends: dict[int, Array] = {}
+        for peer, rows in block.sends.items():
+            sender, whose = np.nonzero(fresh[rows])
+            sends[peer] = np.column_stack([whose, table[rows[sender], whose]])
+            self.wire_bytes += sends[peer].nbytes
+        receives: dict[int, Array] = {p: np.empty((int(count.sum()), 1 + length)) for p, count in coming.items()}
+        self.transport.swap(sends, receives, f"relay {length}")
+        tables = np.zeros((len(block.heard), *table.shape[1:]))
+        news = np.zeros((len(block.heard), table.shape[1]), dtype=bool)
+        tables[self._own], news[self._own] = table, fresh
+        for peer, rows in receives.items():
+            sender = np.repeat(block.receives[peer], coming[peer])
+            whose = rows[:, 0].astype(np.int64)
+            tables[sender, whose], news[sender, whose] = rows[:, 1:], True
+        return tables, news
+
+    def everyone(self, values: Array) -> Array:
+        """Return all agents' values in their order, on every rank."""
+        return self._joined(values, self._agents)
+
+    def everywhere(self, values: Array) -> Array:
+        """Return the values of all edges in their order, on every rank."""
+        return self._joined(values, self._edges)
+
+    def total(self, values: Array) -> Array:
+        """Return the sum over ranks. For metrics only: its bits depend on the number of ranks."""
+        return values if self._whole else self.transport.each(values).sum(axis=0)
+
+    def _joined(self, values: Array, places: Sequence[Ints], to: int | None = None) -> Array:
+        if self._whole:
+            return values
+        parts = self.transport.gather(values, [len(place) for place in places], to)
+        whole = np.empty((sum(map(len, places)), *values.shape[1:]), dtype=values.dtype)
+        for place, part in zip(places, parts, strict=False):
+            whole[place] = part
+        return whole
+
+    def join(self, state: Any) -> dict[str, Array]:
+        """Return the state of all agents as named arrays; on rank 0, others get what nobody should use."""
+        arrays, kind = flatten(state), {} if self._whole else kinds(state)
+        places = {"agent": self._agents, "edge": self._edges}
+        return {
+            name: self._joined(array, places[kind[name]], to=0) if kind.get(name) in places else array
+            for name, array in arrays.items()
+        }
+
+    def split(self, template: S, arrays: dict[str, Array]) -> S:
+        """Return this rank's part of a state that only rank 0 has, as :meth:`join` gave it.
+
+        Args:
+            template: A state of this rank, whose shapes say what to expect.
+            arrays: The state of all agents; on other ranks than 0 it does not matter.
+        """
+        if self._whole:
+            return restore(template, arrays)
+        places = {"agent": self._agents, "edge": self._edges}
+        own: dict[str, Array] = {}
+        kind = kinds(template)
+        for name, expected in flatten(template).items():
+            what = f"split {name} {expected.dtype.str}{expected.shape[1:]}"
+            if self.transport.rank > 0:
+                own[name] = np.empty_like(expected)
+                self.transport.swap({}, {0: own[name]}, what)
+                continue
+            cuts: Any = places.get(kind[name], [...] * self.transport.ranks)
+            parts = [np.ascontiguousarray(arrays[name][cut], dtype=expected.dtype) for cut in cuts]
+            own[name] = parts[0].reshape(expected.shape)
+            self.transport.swap(dict(enumerate(parts[1:], 1)), {}, what)
+        return restore(template, own)

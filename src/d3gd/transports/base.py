@@ -1,0 +1,199 @@
+"""What every way of moving bytes between processes has in common."""
+
+import os
+import sys
+import time
+import traceback
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from d3gd.arrays import Array
+from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
+
+TIMEOUT = 60.0  # seconds that a rank waits for another
+_GRACE = 5.0  # seconds, at most, in which late ranks find out who does not answer
+_TAGS = 1 << 15  # every MPI has at least so many
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
+
+
+class LateError(Exception):
+    """A wait that took too long, or a connection that broke.
+
+    Args:
+        peer: The rank that was waited for.
+    """
+
+    def __init__(self, peer: int) -> None:
+        super().__init__(peer)
+        self.peer = peer
+
+
+class Transport(ABC):
+    """One process among several, and how it reaches the others.
+
+    A child says how to move bytes (:meth:`_move`), how late ranks find each other (:meth:`_answers`) and how to end
+    (:meth:`abort`). Everything here is collective: all ranks call the same methods in the same order. Used as a context
+    manager, it lets an error of one rank end all of them, with one message.
+
+    Attributes:
+        rank: The number of this process.
+        ranks: How many there are.
+        timeout: How many seconds any wait may take.
+    """
+
+    rank: int = 0
+    ranks: int = 1
+    timeout: float = TIMEOUT
+    _agreed = False
+
+    @abstractmethod
+    def _move(self, sends: Mapping[int, Array], receives: Mapping[int, Array], tag: int) -> None:
+        """Send and receive flat byte arrays, all at once; raise :class:`LateError` at the deadline."""
+
+    @abstractmethod
+    def _answers(self, text: str, grace: float) -> dict[int, str]:
+        """Tell all ranks a text and return those that arrive within ``grace`` seconds; the wires may be broken."""
+
+    @abstractmethod
+    def abort(self, code: int) -> None:
+        """End this process now, and with it, by way of the launcher, all others."""
+
+    def swap(self, sends: Mapping[int, Array], receives: Mapping[int, Array], what: str) -> None:
+        """Send arrays to some ranks and fill arrays with what others send.
+
+        Args:
+            sends: An array for every rank that gets one.
+            receives: An array to fill for every rank that sends one.
+            what: What the messages hold, dtypes and shapes included. It becomes their tag, so that nothing else is ever
+                taken for them.
+        """
+        try:
+            self._move(_bytes(sends), _bytes(receives), zlib.crc32(what.encode()) % _TAGS)
+        except LateError as late:
+            raise self._reported(late.peer, what) from None
+
+    def gather(self, array: Array, lengths: Sequence[int], to: int | None = None) -> list[Array]:
+        """Return every rank's array, in the order of ranks.
+
+        Args:
+            array: This rank's.
+            lengths: The length of every rank's first axis; dtype and the other axes are the same everywhere.
+            to: The only rank that wants them; others get an empty list.
+        """
+        own = np.ascontiguousarray(array)
+        what = f"gather {own.dtype.str}{own.shape[1:]}"
+        others = [rank for rank in range(self.ranks) if rank != self.rank]
+        if to not in (None, self.rank):
+            self.swap({to: own}, {}, what)
+            return []
+        parts = {rank: np.empty((lengths[rank], *own.shape[1:]), dtype=own.dtype) for rank in others}
+        self.swap({} if to is not None else dict.fromkeys(others, own), parts, what)
+        return [own if rank == self.rank else parts[rank] for rank in range(self.ranks)]
+
+    def each(self, array: Array) -> Array:
+        """Return the arrays of all ranks, of one shape, stacked."""
+        return np.concatenate(self.gather(np.asarray(array)[None], [1] * self.ranks))
+
+    def any(self, flag: bool) -> bool:
+        """Whether any rank says so."""
+        return bool(self.each(np.array(flag)).any()) if self.ranks > 1 else flag
+
+    def texts(self, text: str) -> list[str]:
+        """Return every rank's text."""
+        own = np.frombuffer(text.encode(), dtype=np.uint8)
+        lengths = self.each(np.array(own.size)).tolist()
+        return [part.tobytes().decode() for part in self.gather(own, lengths)]
+
+    def told(self, text: str) -> str:
+        """Return the text of rank 0; what others pass does not matter."""
+        return self.texts(text if self.rank == 0 else "")[0] if self.ranks > 1 else text
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let an error that any rank meets inside be raised by all: the first of them with its message."""
+        found: D3GDError | None = None
+        try:
+            yield
+        except D3GDError as error:
+            if self.ranks == 1:
+                raise
+            found = error
+        if self.ranks == 1:
+            return
+        messages = self.texts(str(found or ""))
+        first = next((rank for rank, message in enumerate(messages) if message), None)
+        if first is None:
+            return
+        self._agreed = True
+        if found is not None and first == self.rank:
+            raise found
+        raise ToldElsewhereError(f"rank {first}: {messages[first]}")
+
+    def require_same(self, text: str, what: str) -> None:
+        """Raise an error, on all ranks, unless all ranks have the same text."""
+        if self.ranks == 1:
+            return
+        with self.together():
+            texts = self.texts(text)
+            other = next((rank for rank in range(self.ranks) if texts[rank] != texts[0]), None)
+            if other is not None:
+                raise TransportError(f"rank {other} has {what} other than rank 0; start all ranks with the same")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or self.ranks == 1 or isinstance(error, SystemExit):
+            return
+        if isinstance(error, KeyboardInterrupt):
+            self.abort(_INTERRUPTED)
+        elif isinstance(error, ToldElsewhereError):
+            if not self._agreed:
+                time.sleep(1.0)  # who has the message prints it first
+        elif isinstance(error, D3GDError):
+            where = f"rank {self.rank}: " if self.rank > 0 else ""
+            print(f"error: {where}{' '.join(str(error).splitlines())}", file=sys.stderr, flush=True)
+        else:
+            print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
+        if not self._agreed:
+            self.abort(_FAILED)
+        raise SystemExit(_USAGE)
+
+    def _reported(self, peer: int, what: str) -> TransportError:
+        """Find out who does not answer, and let the first of those who do say so."""
+        answers = {self.rank: what} | self._answers(what, min(_GRACE, self.timeout))
+        silent = [rank for rank in range(self.ranks) if rank not in answers]
+        different = [rank for rank, other in answers.items() if other != answers[min(answers)]]
+        if silent:
+            names = f"rank{'s' * (len(silent) > 1)} {', '.join(map(str, silent))}"
+            message = (
+                f"nothing came from {names} for {self.timeout:g} s: ended, hanging or very slow; look there, or allow "
+                "more time (--timeout); --resume goes on from the last checkpoint"
+            )
+        elif different:
+            message = (
+                f"rank {different[0]} is at ({answers[different[0]]}) while rank {min(answers)} is at "
+                f"({answers[min(answers)]}); messages do not fit: give all ranks the same experiment"
+            )
+        else:
+            message = f"nothing that fits came from rank {peer} for {self.timeout:g} s; is the network working?"
+        return (TransportError if self.rank == min(answers) else ToldElsewhereError)(message)
+
+
+def leave(code: int) -> None:
+    """End the process without the farewells that would wait for other ranks."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _bytes(arrays: Mapping[int, Array]) -> dict[int, Array]:
+    return {peer: array.reshape(-1).view(np.uint8) for peer, array in arrays.items() if array.size}

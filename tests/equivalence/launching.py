@@ -1,0 +1,46 @@
+"""Real launchers on this machine, each bounded in time."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
+
+
+def command(launcher, ranks, *words):
+    """The words of a launch of Python with ``words``."""
+    if launcher == "mpi":
+        return [BIN / "mpiexec", "-n", str(ranks), sys.executable, *words]
+    script = words[1:] if words[0] == "-m" else words
+    module = ["-m"] if words[0] == "-m" else []
+    return [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", *module, *script
+    ]  # fmt: skip
+
+
+def start(launcher, ranks, *words, cwd, **environment):
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.Popen(
+        [str(word) for word in command(launcher, ranks, *map(str, words))],
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process, seconds=120):
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"the launch did not end: {out} {err}") from None
+    return process.returncode, out, err
+
+
+def launch(launcher, ranks, *words, cwd, **environment):
+    return finish(start(launcher, ranks, *words, cwd=cwd, **environment))

@@ -1,0 +1,36 @@
+"""On any number of ranks, by any transport, the iterates of one process to the bit."""
+
+import numpy as np
+import pytest
+
+from d3gd.transports.alone import Alone
+from tests.equivalence import worker
+from tests.equivalence.launching import ROOT, launch
+
+TRAFFIC = int(worker.traffic(Alone())[0])
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return dict(worker.runs(None))
+
+
+@pytest.mark.xdist_group("launches")
+@pytest.mark.parametrize("ranks", [1, 2, 3, worker.AGENTS])
+@pytest.mark.parametrize("launcher", ["mpi", "torch"])
+def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
+    pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[launcher])
+    out = tmp_path / "numbers.npz"
+    code, _, err = launch(launcher, ranks, ROOT / "tests/equivalence/worker.py", launcher, out, cwd=tmp_path)
+    assert code == 0, err
+    with np.load(out) as file:
+        assert file["ranks"] == ranks
+        counted, moved = file["traffic"].tolist()
+        assert counted == TRAFFIC
+        assert moved == counted if ranks == worker.AGENTS else moved < counted
+        for name, result in alone.items():
+            assert np.array_equal(file[f"{name}/x"], result.x), name
+            assert np.array_equal(file[f"{name}/weights"], result.weights.data), name
+            assert np.array_equal(file[f"{name}/bytes"], result.metrics["bytes"]), name
+            for metric, values in result.metrics.items():
+                np.testing.assert_allclose(file[f"{name}/{metric}"], values, rtol=1e-9, atol=1e-12, err_msg=name)
