@@ -268,7 +268,7 @@ def reproduce(
     \b
     Examples:
       d3gd reproduce
-      d3gd reproduce fig1 --seeds 3 --out /tmp/quick
+      d3gd reproduce fig1 --seeds 3 --out quick
     """
     from d3gd.experiments.reproduce import reproduce as reproduce_paper
 
