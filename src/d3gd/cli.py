@@ -62,7 +62,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
 ) -> None:
     """Decentralized learning on directed graphs that learns whom each agent should listen to.
@@ -142,8 +144,9 @@ def run(
         source = copy if copy.exists() else experiment
         again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])
         saved = any(folder.glob("checkpoints/*/manifest.json"))
-        state = f"the checkpoint in {folder} is good" if saved else "there is no checkpoint yet"
-        raise _StoppedError(f"interrupted; {state}; go on with: {again}") from None
+        if not saved:
+            raise _StoppedError(f"interrupted before the first checkpoint; start again with: {again}") from None
+        raise _StoppedError(f"interrupted; the checkpoint in {folder} is good; go on with: {again}") from None
     if ranks.rank == 0:
         screens.show_result(result, folder, experiment)
     raise typer.Exit(_DIVERGED if result.status == "diverged" else 0)

@@ -114,7 +114,7 @@ def _mixing(gap: float | None) -> str:
     if gap is None or not 0 < gap < 1:
         return "1 - |second eigenvalue|"
     rounds = math.log(10) / -math.log1p(-gap)
-    return f"disagreement falls tenfold in about {max(1, round(rounds)):,} rounds of mixing"
+    return f"distances between models fall tenfold in about {max(1, round(rounds)):,} rounds of mixing"
 
 
 def _number(value: Any) -> str:

@@ -47,7 +47,9 @@ def _datasets() -> Any:
     try:
         from sklearn import datasets
     except ImportError as error:
-        raise D3GDError("these data come with scikit-learn; pip install 'd3gd[data]'") from error
+        raise D3GDError(
+            "these data come with scikit-learn; pip install 'd3gd[data]', in a clone pip install '.[data]'"
+        ) from error
     return datasets
 
 

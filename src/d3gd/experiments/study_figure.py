@@ -57,7 +57,7 @@ def draw(rows: Sequence[Row]) -> bytes:
         steps = ", ".join(f"{step:g}" for step in dict.fromkeys(cell.step for cell in cells))
         figure.supxlabel(
             f"Within each batch size, from above: step sizes {steps}.  "
-            f"Cross: half or more of the seeds diverged.  Grey: {BASELINE} did in all.",
+            f"Cross: half or more of the seeds diverged.  Grey: {BASELINE} diverged in all.",
             fontsize=8,
         )
         content = BytesIO()

@@ -234,7 +234,7 @@ def _divergence(rows: Sequence[Row]) -> str:
     lost = {method: sum(row.lost for row in rows if row.method == method) for method in methods}
     won = {method: sum(row.won for row in rows if row.method == method) for method in methods}
     found = [
-        f"Runs that diverge where {BASELINE} does not: "
+        f"Runs of any method that diverge (a model leaves all bounds) where {BASELINE} does not: "
         + (", ".join(f"{method} {count}" for method, count in lost.items() if count) or "none")
         + "."
     ]
