@@ -17,6 +17,7 @@ from d3gd.arrays import Array
 from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
 
 TIMEOUT = 60.0  # seconds that a rank waits for another
+_PASSED_ON = 0.5  # seconds for the launcher to pass a message on, before it is told to end everyone
 _GRACE = 5.0  # seconds, at most, in which late ranks find out who does not answer
 _TAGS = 1 << 15  # every MPI has at least so many
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
@@ -164,6 +165,7 @@ class Transport(ABC):
         else:
             print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
         if not self._agreed:
+            time.sleep(_PASSED_ON)
             self.abort(_FAILED)
         raise SystemExit(_USAGE)
 
