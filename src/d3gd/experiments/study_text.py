@@ -31,7 +31,8 @@ _DEFINITIONS = f"""\
   diverged in half or more of the seeds of 2 cells, and x is the mean over the others.
 - *Above 1*: how many ratios (two metrics for each cell) are above 1 beyond seed noise, that is, with median and lower
   quartile above 1.
-- *Developed*: digits on the five networks on which the rules and their constants were chosen; all else is *held out*.
+- *Developed*: digits on the five networks on which the rules were developed; all else is *held out*, not strictly:
+  a prototype chose the planner's noise share and FROST's balance on one seed of similar networks and data sets.
 - *{CONTROL}* is the control: {BASELINE} with 1 / (n pi) known from the start. *{ADAPT}* is the control with
   the gradient step before the mixing. *{CORRECTION}* and *{PLANNED}* each add one thing to that; *{DEFAULT}* has
   both; *{LOCAL}* has the correction and the local rule's weights. *FROST, mixing* and *Push-Pull* track
