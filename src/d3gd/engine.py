@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from d3gd import records
 from d3gd import weights as weighting
-from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.arrays import CSR, Floats
 from d3gd.digest import digest
 from d3gd.errors import ProblemError, SettingsError, WeightsError
@@ -108,7 +108,8 @@ def run(
     ranks = transport or Alone()
     with ranks.together():
         matrix = _checked_network(graph, weights)
-        net = Network(graph, matrix, seed=seed, sees_all=not algorithm.decentralized, transport=ranks)
+        require_admissible(algorithm, graph, matrix)
+        net = Network(graph, matrix, seed=seed, sees_all=algorithm.needs == "all agents", transport=ranks)
         made = ranks.ranks == 1 and not is_factory(problem)
         part = problem if made else part_of(problem, net.agents, graph.n)
         start = _checked_start(graph, len(net.agents), part, x0)

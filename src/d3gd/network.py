@@ -185,5 +185,5 @@ class Network:
         if not self._sees_all:
             raise D3GDError(
                 "a decentralized algorithm asked for all agents' values; agents know only what arrives along their "
-                "in-edges: use net.exchange, or declare the algorithm with decentralized = False"
+                'in-edges: use net.exchange, or declare the algorithm with needs = "all agents"'
             )

@@ -23,7 +23,7 @@ def hears(graph):
 
 def network(algorithm, graph, weights, seed=0):
     """The network that `d3gd.run` would hand to this algorithm."""
-    return Network(graph, weights, seed=seed, sees_all=not algorithm.decentralized)
+    return Network(graph, weights, seed=seed, sees_all=algorithm.needs == "all agents")
 
 
 def states(algorithm, graph, weights, problem, iterations, x0=None, seed=0):

@@ -1,11 +1,22 @@
 """What the engine asks of an algorithm."""
 
-from typing import Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from d3gd.arrays import Floats
+import numpy as np
+
+from d3gd.arrays import CSR, Floats
+from d3gd.digraph import Digraph
+from d3gd.errors import GraphError, WeightsError
 from d3gd.network import Network
 
 S = TypeVar("S")
+
+_ASYMMETRY = 1e-12  # that rounding may leave in symmetric weights
+
+# What an agent must know, the least first. Everyone knows whom it hears, and how many agents there are.
+Needs: TypeAlias = Literal["in-neighbours", "the network", "out-degrees", "undirected links", "all agents"]
+# What a network may do to messages; see d3gd.conditions.
+Hardship: TypeAlias = Literal["changing links", "loss", "pauses", "delay"]
 
 
 class Algorithm(Protocol[S]):
@@ -18,8 +29,24 @@ class Algorithm(Protocol[S]):
     """
 
     @property
-    def decentralized(self) -> bool:
-        """Whether agents use only their own data and what arrives along their in-edges."""
+    def needs(self) -> Needs:
+        """What its agents must know.
+
+        ``"in-neighbours"``
+            Whom they hear, and what arrives from there.
+        ``"the network"``
+            Also the graph and the initial weights, from the set-up.
+        ``"out-degrees"``
+            Also how many hear them: they split what they send.
+        ``"undirected links"``
+            Links that go both ways, with symmetric weights.
+        ``"all agents"``
+            Everyone's values: a simulation only. To all others, ``net.everyone`` is refused.
+        """
+
+    @property
+    def survives(self) -> frozenset[Hardship]:
+        """What the network may do without biasing where the method ends."""
 
     def init(self, net: Network, x0: Floats) -> S:
         """Return the state before the first iteration."""
@@ -35,3 +62,29 @@ class Algorithm(Protocol[S]):
 
     def scale(self, net: Network, s: S) -> Floats | None:
         r"""Return what each agent takes for its Perron weight :math:`\pi_i`, or None if it keeps no such estimate."""
+
+
+def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) -> None:
+    """Raise an error unless the algorithm can run on this graph and these weights.
+
+    Args:
+        algorithm: The method.
+        graph: Who hears whom.
+        weights: The initial weights.
+    """
+    if algorithm.needs != "undirected links":
+        return
+    name = type(algorithm).__name__
+    if not graph.is_undirected:
+        one_way = np.flatnonzero(~np.isin(graph.sources * graph.n + graph.targets, graph.keys))[0]
+        source, target = graph.name(int(graph.sources[one_way])), graph.name(int(graph.targets[one_way]))
+        raise GraphError(
+            f"{name} needs undirected links, but {target} hears {source} and {source} does not hear {target}; add the "
+            "links back, or choose a method for directed graphs, such as PerronD3GD"
+        )
+    away = float(abs(weights - weights.T).max())
+    if away > _ASYMMETRY:
+        raise WeightsError(
+            f"{name} needs symmetric weights, but two agents' weights on each other differ by {away:.1e}; use "
+            "d3gd.weights.metropolis(graph), or a method for directed graphs, such as PerronD3GD"
+        )

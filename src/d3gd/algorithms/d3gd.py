@@ -1,10 +1,11 @@
 """D3GD: Di-DGD whose weights follow the data, as the paper has it."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
@@ -70,6 +71,8 @@ class D3GD:
     chain_rule: bool = False
     participation: float = 1.0
 
+    survives: ClassVar[frozenset[Hardship]] = frozenset()
+
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         positive("refine_step", self.refine_step)
@@ -79,13 +82,13 @@ class D3GD:
             raise SettingsError(f"rule = {self.rule!r}: choose 'decentralized', 'global' or 'exact'")
 
     @property
-    def decentralized(self) -> bool:
+    def needs(self) -> Needs:
         """Only Algorithm 1 keeps to what arrives along the edges."""
-        return self.rule == "decentralized"
+        return "in-neighbours" if self.rule == "decentralized" else "all agents"
 
     @property
     def _sums(self) -> TrackedSums | TrueSums:
-        return TrackedSums() if self.decentralized else TrueSums()
+        return TrackedSums() if self.rule == "decentralized" else TrueSums()
 
     def init(self, net: Network, x0: Floats) -> D3GDState:
         r"""Start from ``x0``, the unit vectors and :math:`\bar A^0 = A^0`."""

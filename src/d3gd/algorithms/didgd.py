@@ -1,8 +1,9 @@
 """Directed decentralized gradient descent, the paper's eq. (strategy:1)."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at, positive, within
@@ -47,7 +48,8 @@ class DiDGD:
     step_size: float | Schedule
     warmup: int = 0
 
-    decentralized = True
+    needs: ClassVar[Needs] = "in-neighbours"
+    survives: ClassVar[frozenset[Hardship]] = frozenset()
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)

@@ -1,10 +1,11 @@
 """Gradient tracking with row-stochastic weights."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.fixed import Fixed, Known
@@ -50,7 +51,8 @@ class FROST:
     rule: Literal["mixing", "fixed"] = "mixing"
     combine: Literal["after", "before"] = "after"
 
-    decentralized = True
+    needs: ClassVar[Needs] = "the network"
+    survives: ClassVar[frozenset[Hardship]] = frozenset()
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)

@@ -1,10 +1,11 @@
 """PerronD3GD: weights that know what they do to the Perron vector."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.base import Rule
@@ -82,7 +83,8 @@ class PerronD3GD:
     combine: Literal["after", "before"] = "after"
     correct: bool = True
 
-    decentralized = True
+    needs: ClassVar[Needs] = "the network"
+    survives: ClassVar[frozenset[Hardship]] = frozenset()
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)

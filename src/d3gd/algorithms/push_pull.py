@@ -1,10 +1,11 @@
 """Push-Pull: gradient tracking with row-stochastic weights for models and column-stochastic ones for gradients."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at, positive
@@ -44,7 +45,8 @@ class PushPull:
 
     step_size: float | Schedule
 
-    decentralized = True
+    needs: ClassVar[Needs] = "out-degrees"
+    survives: ClassVar[frozenset[Hardship]] = frozenset()
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
