@@ -12,6 +12,7 @@ from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.data.mixture import dirichlet_mixture, mixture_test_set
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
+from d3gd.kernels import Meter
 from d3gd.problems.base import (
     Sourced,
     as_bytes,
@@ -88,26 +89,53 @@ class SigmoidClassification(Sourced):
         self.X: Floats = np.take_along_axis(X, order[:, :, None], axis=1)
         # A segment is one (agent, class): one row of theta, and a run of consecutive samples.
         self._segment: Ints = (self.y + classes * np.arange(self.agents)[:, None]).ravel()
-        total, segments = self._segment.size, self.agents * classes
-        index: Any = np.int32 if max(total * self.features, self.agents * self.dim) < 2**31 else np.int64
-        columns = (self._segment[:, None] * self.features + np.arange(self.features)).ravel().astype(index)
-        rows = np.arange(0, total * self.features + 1, self.features, dtype=index)
-        shape = (total, self.agents * self.dim)
-        self._score: CSR = sparse.csr_array((self.X.reshape(-1), columns, rows), shape=shape)
-        starts = np.searchsorted(self._segment, np.arange(segments + 1)).astype(index)
-        ones, each = np.ones(total), np.arange(total + 1, dtype=index)
-        self._collect: CSR = sparse.csr_array((ones, each[:-1], starts), shape=(segments, total))
+        self._meter = Meter()
+
+    @cached_property
+    def _score(self) -> CSR:
+        """Takes all models, one after the other, to the score of every sample's own class."""
+        total = self._segment.size
+        columns = (self._segment[:, None] * self.features + np.arange(self.features)).ravel().astype(self._index)
+        rows = np.arange(0, total * self.features + 1, self.features, dtype=self._index)
+        return sparse.csr_array((self.X.reshape(-1), columns, rows), shape=(total, self.agents * self.dim))
+
+    @cached_property
+    def _collect(self) -> CSR:
+        """Adds up the samples of each segment."""
+        total, segments = self._segment.size, self.agents * self.classes
+        starts = np.searchsorted(self._segment, np.arange(segments + 1)).astype(self._index)
+        ones, each = np.ones(total), np.arange(total, dtype=self._index)
+        return sparse.csr_array((ones, each, starts), shape=(segments, total))
+
+    @property
+    def _index(self) -> Any:
+        return np.int32 if max(self.X.size, self.agents * self.dim) < 2**31 else np.int64
+
+    @cached_property
+    def _compiled(self) -> Any:
+        from d3gd.kernels.compiled import Labelled  # slow to import, and small problems do without
+
+        return Labelled(self.X, self.y)
 
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """The gradient of f_i at x_i for every agent, on the mini-batch of iteration k if there is one."""
         self._check_models(x)
         if self.batch is not None and k is not None:
             return self._batch_gradients(x, k, self.batch)
-        s = expit(self._score @ x.reshape(-1))
+        if self._meter.compiled(self.X.size):
+            compiled: Floats = self._compiled.gradients(x, self._slopes, self.regularization)
+            return compiled
         # CSR products visit each row's own samples in order: bitwise the same for any block of agents.
-        self._collect.data = (s - s * s) / self.samples
+        self._collect.data = self._slopes(self._score @ x.reshape(-1))
         gradients: Floats = self._collect @ self.X.reshape(-1, self.features)
         return gradients.reshape(x.shape) + self.regularization * x
+
+    def _slopes(self, scores: Floats) -> Floats:
+        s = expit(scores)
+        slopes: Floats = s * s
+        np.subtract(s, slopes, out=slopes)
+        slopes /= self.samples
+        return slopes
 
     def _batch_gradients(self, x: Floats, k: int, batch: int) -> Floats:
         draws = keyed_uniform(self.seed, self.agent_ids, k, batch)
@@ -134,7 +162,10 @@ class SigmoidClassification(Sourced):
 
     def losses(self, x: Floats) -> Floats:
         """f_i(x_i), the constant (K - 1) / 2 of the wrong classes included."""
-        s = expit(self._score @ x.reshape(-1)).reshape(self.agents, self.samples)
+        if self._meter.compiled(self.X.size):
+            s = expit(self._compiled.scores(x))
+        else:
+            s = expit(self._score @ x.reshape(-1)).reshape(self.agents, self.samples)
         losses: Floats = self._constant(x) + s.mean(axis=1)
         return losses
 
