@@ -8,14 +8,13 @@ import numpy as np
 from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
+from d3gd.planning import PLANNED_UP_TO
 from d3gd.rules.base import Rule
 from d3gd.rules.fixed import Fixed
 from d3gd.rules.local import Local
 from d3gd.rules.planned import Planned
 from d3gd.schedules import Schedule, at, one_of, positive
 from d3gd.state import PerAgent
-
-PLANNED_UP_TO = 300  # agents: a plan takes n^3 work and tables of n^2 sketches
 
 
 class PerronState(NamedTuple):

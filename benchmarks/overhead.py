@@ -1,0 +1,108 @@
+"""What a step costs beyond its gradients."""
+
+import time
+
+import numpy as np
+import plain
+from cases import Steps, figure1, fair, interleaved, quiet, regular
+
+import d3gd
+from d3gd.algorithms.perron import PerronState
+from d3gd.rules.fixed import Known
+from d3gd.rules.planned import Planned
+from d3gd.spectrum import perron
+
+TARGETS = {"Di-DGD": 0.15, "D3GD decentralized": 0.4, "PerronD3GD": 0.25}
+
+
+def small(quick):
+    """Figure 1's problem through the engine, metrics at the first and last iteration only."""
+    case, iterations = figure1(), 300 if quick else 1000
+    planning = [0.0]
+    plan = Planned._plan
+
+    def timed(*arguments):
+        began = time.perf_counter()
+        planned = plan(*arguments)
+        planning[0] += time.perf_counter() - began
+        return planned
+
+    algorithms = {
+        "Di-DGD": d3gd.DiDGD(step_size=0.1),
+        "D3GD decentralized": d3gd.D3GD(step_size=0.1),
+        "PerronD3GD": d3gd.PerronD3GD(step_size=0.1),
+    }
+    x = np.zeros((20, 100))
+    rows = {name: [] for name in [*algorithms, "gradients", "plain gradients", "plain iteration"]}
+    A = case.weights.toarray()
+    Planned._plan = timed
+    try:
+        with quiet():
+            for _ in range(5 if quick else 15):
+                for name, algorithm in algorithms.items():
+                    planning[0] = 0.0
+                    result = d3gd.run(
+                        algorithm, case.graph, case.problem, iterations=iterations, every=iterations, metrics=["bytes"]
+                    )
+                    rows[name].append((result.seconds - planning[0]) / iterations)
+                taken = interleaved(
+                    {
+                        "gradients": lambda: case.problem.gradients(x, 0),
+                        "plain gradients": lambda: plain.gradients(x, case.problem.X, case.onehot, 1e-4),
+                    },
+                    times=iterations // 5,
+                    repeats=1,
+                )
+                for name, values in taken.items():
+                    rows[name].append(float(values[0]))
+                began = time.perf_counter()
+                plain.didgd(A, case.problem.X, case.problem.y, 10, 0.1, iterations // 2)
+                rows["plain iteration"].append((time.perf_counter() - began) / (iterations // 2))
+    finally:
+        Planned._plan = plan
+    rows = {name: np.array(values) for name, values in rows.items()}
+    found = {
+        name: float(np.median((rows[name] - rows["gradients"]) / rows["plain gradients"])) for name in algorithms
+    }
+    speedup = float(np.median(rows["plain iteration"] / rows["Di-DGD"]))
+    share = float(np.median(rows["gradients"] / rows["plain gradients"]))
+    return found, speedup, share
+
+
+def known(case):
+    """PerronD3GD's state without the spectral gap, which takes long to find and does not change the time of a step."""
+
+    def state(net, x0):
+        facts = Known(a=net.everywhere_a0, pi=perron(case.weights), shrinks=0.9)
+        return PerronState(x=x0, w=np.zeros_like(x0), rule=facts)
+
+    return state
+
+
+def large(n, classes, features, samples, quick):
+    """Steps without the engine, with exact Perron weights, and mixing against a copy."""
+    case = regular(n, classes, features, samples)
+    steps = {
+        "Di-DGD": Steps(case, d3gd.DiDGD(step_size=0.1, perron="exact")),
+        "D3GD decentralized": Steps(case, d3gd.D3GD(step_size=0.1, perron="exact")),
+        "PerronD3GD": Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed"), known(case)),
+    }
+    if n <= 2000:
+        steps["Di-DGD, tracked"] = Steps(case, d3gd.DiDGD(step_size=0.1))
+    x = np.random.default_rng(1).normal(size=(n, case.problem.dim))
+    works = dict(steps) | {
+        "gradients": lambda: case.problem.gradients(x, 0),
+        "plain gradients": lambda: plain.gradients(x, case.problem.X, case.onehot, 1e-4),
+    }
+    with quiet():
+        taken = interleaved(works, times=1 if n > 10_000 else 10, repeats=3 if quick else 9)
+    found = {
+        name: float(np.median((taken[name] - taken["gradients"]) / taken["plain gradients"])) for name in steps
+    }
+    return found, float(np.median(taken["PerronD3GD"] / taken["Di-DGD"]))
+
+
+if __name__ == "__main__":
+    fair()
+    print(small(True))
+    print(large(1000, 10, 10, 100, True))
