@@ -29,24 +29,6 @@ def bandwidth(n, d, quick):
     return float(np.median(taken["copy"] / taken["mix"])), 8 * numbers / float(np.median(taken["mix"]))
 
 
-def memory(algorithm, case):
-    """Peak memory of a run above what was there before, over its state: models, trackers, weights and edge lists."""
-    n, sizes = case.graph.n, []
-
-    def look(snapshot):
-        return False
-
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        d3gd.run(algorithm, case.graph, case.problem, iterations=3, every=10, metrics=["bytes"], callbacks=[look])
-        peak = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
-    del sizes
-    return peak, n
-
-
 def step_memory(steps):
     """Peak memory of a step and what it keeps, over the state: its arrays, the weights and where they come from."""
     steps()

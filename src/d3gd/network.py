@@ -83,6 +83,7 @@ class Network:
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._links = len(block.edges) - len(self.agents)
         self._indptr: Ints = np.append(self._starts, len(block.edges))
+        self._places: Ints = np.arange(len(self.agents))
         self._meter = Meter()
 
     def exchange(self, **arrays: Array) -> Inbox:
@@ -157,7 +158,7 @@ class Network:
     def eye(self) -> Floats:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
         rows = self._vectors()
-        rows[np.arange(len(self.agents)), self.agents] = 1.0
+        rows[self._places, self.agents] = 1.0
         return rows
 
     def scatter(self, edges: Floats) -> Floats:
@@ -177,7 +178,7 @@ class Network:
 
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
-        return Y[np.arange(len(self.agents)), self.agents][:, None]
+        return Y[self._places, self.agents][:, None]
 
     def draw(self, k: int) -> Floats:
         """Return a uniform number per agent, keyed by (seed, agent, iteration)."""
