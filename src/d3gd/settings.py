@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from d3gd import graphs, inputs, problems, records, weights
+from d3gd import graphs, inputs, problems, records, topologies, weights
 from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
 from d3gd.algorithms.frost import FROST
@@ -44,6 +44,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "metropolis": weights.metropolis,
         "uniform": weights.uniform,
         "lazy": weights.lazy,
+        "fastest_mixing": topologies.fastest_mixing,
         "file": inputs.weights_file,
     },
     "problem": {
