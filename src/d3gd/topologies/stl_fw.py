@@ -38,7 +38,8 @@ def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
 
     Args:
         proportions: Shape (n, classes), each row of sum 1; ``problem.class_proportions()`` of a labelled problem.
-        budget: The number of iterations, and so the most in-neighbours an agent gets.
+        budget: The number of iterations, and so the most in-neighbours an agent gets. Each takes n x n arrays and up
+            to n^3 work.
         lam: :math:`\lambda \ge 0`. The theory has it grow with the gradients' noise over their heterogeneity; 0 looks
             at class proportions alone and may leave groups of agents apart.
 
