@@ -32,8 +32,9 @@ def arms(problem: d3gd.problems.SoftmaxRegression, seed: int) -> Iterator[tuple[
     yield "refined, class proportions", Topology(graph, refined(graph, classes - classes.mean(axis=0)))
     yield "AC-GT from 8 links", pruned
     yield "STL-FW", learned
-    yield "STL-FW, then refined after 50 iterations", Topology(
-        learned.graph, refined(learned.graph, problem, at=short, start=learned.weights)
+    yield (
+        "STL-FW, then refined after 50 iterations",
+        Topology(learned.graph, refined(learned.graph, problem, at=short, start=learned.weights)),
     )
 
 

@@ -27,13 +27,13 @@ def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float
     both its ends keep it, or if it is on the spanning tree of greatest total distance. The links that stay get
     Metropolis weights.
 
-    *What is from the paper and what is ours.* The paper has agents periodically track how far neighbours disagree and
-    choose, at random, the few most influential links of each for the next cycle; within a cycle it mixes, or tracks
-    gradients, on the pruned graph. We had its abstract, and for the exponential probabilities, the share
-    :math:`\kappa`, the removal by either end and the Metropolis weights a third party's account of its first
-    algorithm, not its text. Ours are: one pruning before the run instead of one per cycle; the distances divided by
-    their mean, so that :math:`\beta` has no unit; the limit :math:`\beta = \infty`; and the spanning tree, because what
-    never changes again must connect everyone.
+    *What is from the paper and what is ours.* The paper has agents periodically track how far they disagree and
+    choose, at random, the most influential links of each to communicate over: that much its abstract says. The cycles
+    of fixed length, the exponential probabilities, the share :math:`\kappa`, the removal by either end and the
+    Metropolis weights are from a third party's account of its algorithm; its text we could not consult. Ours are: one
+    pruning before the run instead of one per cycle; the distances divided by their mean, so that :math:`\beta` has no
+    unit; the limit :math:`\beta = \infty`; and the spanning tree, because what never changes again must connect
+    everyone.
 
     Args:
         graph: A connected graph whose links all go both ways.

@@ -123,7 +123,6 @@ def certified_mixing(graph: Digraph) -> FastestMixing:
     program = _Program(graph.n, links)
     w, bound = program.solve()
     W = program.matrix(w)
-    W = np.where(W > 0, W, 0.0)
     found, slem = graph.matrix(W[graph.targets, graph.sources]), _slem(W)
     usual = _slem(known.toarray())
     if usual <= slem:
