@@ -30,7 +30,6 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError
-from d3gd.topologies.base import require_undirected
 from d3gd.weights import metropolis
 
 LINKS_UP_TO = 2000  # pairs of agents: Newton's method solves systems of that size, some tens of times
@@ -109,7 +108,7 @@ def certified_mixing(graph: Digraph) -> FastestMixing:
         >>> bool(best.slem < 1e-8), bool(best.gap < 1e-7)
         (True, True)
     """
-    require_undirected(graph, "fastest mixing")
+    graph.require_undirected("fastest mixing", "weights for directed graphs, such as refined or metropolis ones")
     graph.require_strongly_connected()
     known = metropolis(graph)
     links = graph.edges[graph.edges[:, 0] < graph.edges[:, 1]]
