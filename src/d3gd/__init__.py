@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from d3gd import data, graphs, metrics, problems, schedules, theory, transports, weights
+    from d3gd import data, graphs, metrics, problems, schedules, theory, torch, transports, weights
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.didgd import DiDGD
     from d3gd.algorithms.frost import FROST
@@ -29,7 +29,7 @@ _HOMES = {
     "Result": "result",
     "run": "engine",
 }
-_ROOMS = ("data", "graphs", "metrics", "problems", "schedules", "theory", "transports", "weights")
+_ROOMS = ("data", "graphs", "metrics", "problems", "schedules", "theory", "torch", "transports", "weights")
 
 __all__ = [
     "D3GD",
@@ -47,6 +47,7 @@ __all__ = [
     "run",
     "schedules",
     "theory",
+    "torch",
     "transports",
     "weights",
 ]

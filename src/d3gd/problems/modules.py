@@ -76,13 +76,19 @@ class TorchModule(Problem):
         import torch
 
         self._check_models(x)
-        module = self._evaluating if k is None else self._training
-        gradient = torch.func.grad(partial(self._loss, module))
+        loss = partial(self._loss, self._evaluating if k is None else self._training)
+        functional = torch.func.grad(loss)
 
-        def flat_gradient(parameters: Any, batch: Batch) -> Any:
-            return torch.cat([part.reshape(-1) for part in gradient(parameters, batch).values()])
+        def stackable(parameters: dict[str, torch.Tensor], batch: Batch) -> torch.Tensor:
+            return torch.cat([part.reshape(-1) for part in functional(parameters, batch).values()])
 
-        mean = self._mean("gradient", flat_gradient, x, k)
+        def ordinary(parameters: dict[str, torch.Tensor], batch: Batch) -> torch.Tensor:
+            own = {name: p.detach().requires_grad_() for name, p in parameters.items()}
+            with torch.enable_grad():
+                parts = torch.autograd.grad(loss(own, batch), list(own.values()), materialize_grads=True)
+            return torch.cat([part.reshape(-1) for part in parts])
+
+        mean = self._mean("gradient", stackable, ordinary, x, k)
         gradients: Floats = mean.cpu().numpy().astype(x.dtype, copy=False)
         return gradients + self.regularization * x if self.regularization else gradients
 
@@ -92,7 +98,8 @@ class TorchModule(Problem):
 
         self._check_models(x)
         with torch.no_grad():
-            mean = self._mean("loss", partial(self._loss, self._evaluating), x, None)
+            loss = partial(self._loss, self._evaluating)
+            mean = self._mean("loss", loss, loss, x, None)
         squares = np.einsum("id,id->i", x, x, dtype=np.float64)
         losses: Floats = mean.cpu().numpy().astype(np.float64) + 0.5 * self.regularization * squares
         return losses
@@ -173,8 +180,8 @@ class TorchModule(Problem):
             )
         return value
 
-    def _mean(self, what: str, function: Any, x: Floats, k: int | None) -> "torch.Tensor":
-        """The mean of a function over every agent's batches, each batch with the number of its samples."""
+    def _mean(self, what: str, stackable: Any, ordinary: Any, x: Floats, k: int | None) -> "torch.Tensor":
+        """The mean over each agent's samples of a function, which is given as one to stack and as an ordinary one."""
         import torch
 
         models = self._tensor(x)
@@ -182,7 +189,7 @@ class TorchModule(Problem):
         seen = torch.zeros(self.agents, dtype=models.dtype, device=models.device)
         for groups in self.data.rounds(k):
             for group in groups:
-                values = self._each(what, function, models, group, k)
+                values = self._each(what, stackable, ordinary, models, group, k)
                 if mean is None:
                     mean = torch.zeros((self.agents, *values.shape[1:]), dtype=values.dtype, device=values.device)
                 rows = torch.from_numpy(group.rows).to(models.device)
@@ -194,37 +201,46 @@ class TorchModule(Problem):
             raise ProblemError("an agent's loader gives no batch; give every agent data")
         return mean
 
-    def _each(self, what: str, function: Any, models: "torch.Tensor", group: Group, k: int | None) -> "torch.Tensor":
+    def _each(
+        self, what: str, stackable: Any, ordinary: Any, models: "torch.Tensor", group: Group, k: int | None
+    ) -> "torch.Tensor":
         """A function of every member's parameters and batch: at once where the module allows, else one by one."""
         import torch
 
         whole = len(group.rows) == self.agents
         parameters = self._parameters(models if whole else models[torch.from_numpy(group.rows)])
         call = (what, k is None)  # in evaluation mode more modules can be stacked
+        before = self._buffers()
         if self._stacks.get(call, True):
             try:
-                values: torch.Tensor = torch.func.vmap(function)(parameters, group.tensors)
+                values: torch.Tensor = torch.func.vmap(stackable)(parameters, group.tensors)
             except (RuntimeError, ValueError):
                 # Dropout, control flow that depends on data, ...: or a mistake, which shows itself below.
                 if call in self._stacks:
                     raise
+                self._stacks[call] = False
             else:
                 self._stacks[call] = True
-                return values
-        before = {name: value.clone() for name, value in self._training.named_buffers()}
-        rows = []
-        for place, position in enumerate(group.rows.tolist()):
-            with keyed(self.seed, int(self.agent_ids[position]), k):
-                own = {name: stack[place] for name, stack in parameters.items()}
-                rows.append(function(own, tuple(tensor[place] for tensor in group.tensors)))
-        for name, value in self._training.named_buffers():
-            if not torch.equal(value, before[name]):
-                raise ProblemError(
-                    f"the module changes its buffer {name!r} when it is called, which agents in one process would "
-                    "share; use one process per agent (d3gd.torch.DecentralizedOptimizer), or leave the buffer out"
-                )
-        self._stacks[call] = False
-        return torch.stack(rows)
+        if not self._stacks[call]:
+            rows = []
+            for place, position in enumerate(group.rows.tolist()):
+                with keyed(self.seed, int(self.agent_ids[position]), k):
+                    own = {name: stack[place] for name, stack in parameters.items()}
+                    rows.append(ordinary(own, tuple(tensor[place] for tensor in group.tensors)))
+            values = torch.stack(rows)
+        changed = [name for name, mark in self._buffers().items() if before.get(name) != mark]
+        if changed:
+            raise ProblemError(
+                f"the module changes its buffer {changed[0]!r} when it is called, which agents in one process would "
+                "share; use one process per agent (d3gd.torch.DecentralizedOptimizer), or leave the buffer out"
+            )
+        return values
+
+    def _buffers(self) -> dict[str, list[int]]:
+        """Marks of all buffers, by which a change is seen."""
+        evaluating = dict(self._evaluating.named_buffers())
+        pairs = {name: (buffer, evaluating[name]) for name, buffer in self._training.named_buffers()}
+        return {name: [mark for b in pair for mark in (id(b), b._version)] for name, pair in pairs.items()}
 
     def _tensor(self, x: Floats) -> "torch.Tensor":
         """The models as a tensor, on the same memory where types and devices allow."""
