@@ -190,11 +190,13 @@ class TorchModule(Problem):
         for groups in self.data.rounds(k):
             for group in groups:
                 values = self._each(what, stackable, ordinary, models, group, k)
-                if mean is None:
-                    mean = torch.zeros((self.agents, *values.shape[1:]), dtype=values.dtype, device=values.device)
-                rows = torch.from_numpy(group.rows).to(models.device)
-                size = group.tensors[-1].shape[1]
+                rows, size = torch.from_numpy(group.rows).to(models.device), group.tensors[-1].shape[1]
                 seen[rows] += size
+                if mean is None:
+                    if len(rows) == self.agents:  # as with mini-batches: nothing to add up
+                        mean = values
+                        continue
+                    mean = torch.zeros((self.agents, *values.shape[1:]), dtype=values.dtype, device=values.device)
                 share = (size / seen[rows]).reshape(-1, *[1] * (values.ndim - 1))
                 mean[rows] += share * (values - mean[rows])
         if mean is None or not seen.all():
