@@ -27,13 +27,13 @@ MODULES = {
 
 
 def medians(*works):
-    """Seconds of each, taken in turns so that what else the machine does falls on all alike."""
+    """Seconds of processor time of each, on its one thread, taken in turns: what else the machine does falls on all."""
     times = []
     for _ in range(REPEATS):
         for work in works:
-            began = time.perf_counter()
+            began = time.process_time()
             work()
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
     return np.median(np.reshape(times, (REPEATS, -1))[2:], axis=0)
 
 
