@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.frost import FROST
     from d3gd.algorithms.perron import PerronD3GD
     from d3gd.algorithms.push_pull import PushPull
+    from d3gd.conditions import Conditions
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
 _HOMES = {
+    "Conditions": "conditions",
     "D3GD": "algorithms.d3gd",
     "D3GDError": "errors",
     "DiDGD": "algorithms.didgd",
@@ -34,6 +36,7 @@ _ROOMS = ("data", "graphs", "metrics", "problems", "schedules", "theory", "trans
 __all__ = [
     "D3GD",
     "FROST",
+    "Conditions",
     "D3GDError",
     "DiDGD",
     "Digraph",

@@ -48,7 +48,10 @@ class Network:
         everywhere_a0: The initial weights over all edges of the network, known to all from the set-up.
         bytes_sent: What :meth:`exchange` has sent over all edges into the block so far; self-loops are free.
         halo: The block's border, for the engine; algorithms have no use for it.
+        reliable: Whether every message arrives, and at once; see :mod:`d3gd.conditions`.
     """
+
+    reliable = True
 
     def __init__(
         self,

@@ -53,6 +53,7 @@ class FROST:
 
     needs: ClassVar[Needs] = "the network"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "the sum that it tracks, which needs the same Perron vector in every iteration"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)

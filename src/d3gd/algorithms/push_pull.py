@@ -47,6 +47,7 @@ class PushPull:
 
     needs: ClassVar[Needs] = "out-degrees"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
