@@ -104,7 +104,7 @@ class ConditionedNetwork(Network):
             post.due[:, slot] = np.where(delivers, k + self._lateness(k), np.inf)
             for box in post.mail.values():
                 box[:, slot, 0] = np.inf
-            self._arrived = (post.due <= k).any(axis=1)
+            self._arrived = np.any(post.due <= k, axis=1)
 
     def close(self) -> Post:
         """End the iteration, and return the post as it leaves it."""
