@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from d3gd.algorithms.base import Algorithm
@@ -44,6 +45,7 @@ class ConditionedNetwork(Network):
         seed: The key of all draws.
         sees_all: Whether algorithms may ask for all agents' values.
         transport: The ranks.
+        dtype: The precision of models.
     """
 
     reliable = False
@@ -57,8 +59,9 @@ class ConditionedNetwork(Network):
         seed: int = 0,
         sees_all: bool = True,
         transport: Transport | None = None,
+        dtype: npt.DTypeLike = np.float64,
     ) -> None:
-        super().__init__(graph, weights, seed=seed, sees_all=sees_all, transport=transport)
+        super().__init__(graph, weights, seed=seed, sees_all=sees_all, transport=transport, dtype=dtype)
         block = self.halo.block
         self._what, self._key = conditions, seed
         self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]
@@ -138,7 +141,7 @@ class ConditionedNetwork(Network):
         a = self._renormalised(a)
         if not self._buffered:
             return super().mix(a, received)
-        self._late_matrix.data = a
+        self._late_matrix.data = a.astype(received.dtype, copy=False)
         mixed: Floats = self._late_matrix @ received
         return mixed
 
@@ -147,8 +150,7 @@ class ConditionedNetwork(Network):
         rows = self._copies(received)
         if origin is not None:
             rows = rows - self.spread(origin)
-        values: Floats = np.einsum("ed,ed->e", self.spread(v), rows)
-        return values
+        return np.einsum("ed,ed->e", self.spread(v), rows).astype(np.float64)
 
     def heard(self, received: Floats) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the places of its in-edges and their rows, its own for what is missing."""
@@ -188,7 +190,7 @@ class ConditionedNetwork(Network):
         copies = box[np.arange(count), newest, 1:]
         missing = age[np.arange(count), newest] == self._slots
         copies[missing] = rows[self._home[missing]].reshape(-1, fresh.shape[1])
-        return copies.reshape(count, *rows.shape[1:])
+        return copies.reshape(count, *rows.shape[1:]).astype(rows.dtype, copy=False)
 
     def _there(self, k: int) -> Bools:
         """Return which of the block's links are there."""
