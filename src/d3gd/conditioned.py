@@ -150,7 +150,8 @@ class ConditionedNetwork(Network):
         rows = self._copies(received)
         if origin is not None:
             rows = rows - self.spread(origin)
-        return np.einsum("ed,ed->e", self.spread(v), rows).astype(np.float64)
+        values: Floats = np.einsum("ed,ed->e", self.spread(v), rows).astype(np.float64)
+        return values
 
     def heard(self, received: Floats) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the places of its in-edges and their rows, its own for what is missing."""
@@ -236,7 +237,8 @@ class Under:
     """
 
     def __init__(self, algorithm: Algorithm[Any], net: ConditionedNetwork, *, pauses: bool) -> None:
-        self.needs, self.survives, self.relies_on = algorithm.needs, algorithm.survives, algorithm.relies_on
+        self.needs, self.survives = algorithm.needs, algorithm.survives
+        self.relies_on, self.exact = algorithm.relies_on, algorithm.exact
         self._algorithm, self._net, self._pauses = algorithm, net, pauses
 
     def init(self, net: Network, x0: Floats) -> UnderState:

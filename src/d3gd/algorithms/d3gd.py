@@ -73,6 +73,7 @@ class D3GD:
 
     survives: ClassVar[frozenset[Hardship]] = frozenset()
     relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)

@@ -98,8 +98,13 @@ class PerronD3GD:
     @property
     def relies_on(self) -> str:
         """What agents know beforehand must stay so."""
-        corrections = " and of corrections that sum to zero under it" if self.correct else ""
-        return f"the Perron vector of weights known beforehand{corrections}"
+        corrections = ", and on corrections that sum to zero under it" if self.correct else ""
+        return f"the Perron vector of the weights as they were set up{corrections}"
+
+    @property
+    def exact(self) -> bool:
+        """The correction is what removes the bias."""
+        return self.correct
 
     def _rule(self, net: Network) -> Rule:
         after = self.combine == "after"
