@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from d3gd import graphs, inputs, problems, records, weights
+from d3gd import graphs, inputs, problems, records, topologies, weights
 from d3gd.algorithms import catalogue
 from d3gd.arrays import Ints
 from d3gd.conditions import Conditions
@@ -42,6 +42,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "metropolis": weights.metropolis,
         "uniform": weights.uniform,
         "lazy": weights.lazy,
+        "fastest_mixing": topologies.fastest_mixing,
         "file": inputs.weights_file,
     },
     "problem": {
