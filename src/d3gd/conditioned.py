@@ -31,6 +31,19 @@ class Post(NamedTuple):
     mail: Mail  # each (edges, slots, 1 + width)  the messages, and when they arrive
 
 
+class Copies(Inbox):
+    """What each edge has to read, a copy per edge: neighbours may read the same agent at different times."""
+
+    def __init__(self, copies: dict[str, Floats]) -> None:
+        self._copies = copies
+
+    def __getattr__(self, name: str) -> Floats:
+        try:
+            return self._copies[name]
+        except KeyError:
+            raise AttributeError(f"nothing named {name!r} was sent") from None
+
+
 class ConditionedNetwork(Network):
     """The verbs, on what has arrived.
 
@@ -67,8 +80,9 @@ class ConditionedNetwork(Network):
         self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]
         self._ids = graph.keys[block.edges]
         self._loops: Bools = self._from == self._to
-        self._place = np.searchsorted(block.heard, self._from)
-        self._home = np.searchsorted(block.heard, self._to)
+        row = np.zeros(graph.n, dtype=np.int64)
+        row[block.heard] = np.arange(len(block.heard))
+        self._theirs, self._mine = row[self._from], row[self._to]  # of what an exchange brings, per edge
         starts = np.searchsorted(self._to, self.agents)
         self._ends = np.append(starts, len(self._to))
         count = len(self._to)
@@ -127,7 +141,7 @@ class ConditionedNetwork(Network):
         if not self._buffered:
             return inbox
         call, self._calls = self._calls, self._calls + 1
-        return Inbox({name: self._newest(f"{call}_{name}", getattr(inbox, name)) for name in arrays})
+        return Copies({name: self._newest(f"{call}_{name}", getattr(inbox, name)) for name in arrays})
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Refuse: a row crosses an edge once, and if it does not arrive, agents end up with different tables."""
@@ -162,7 +176,7 @@ class ConditionedNetwork(Network):
     def _copies(self, received: Floats) -> Floats:
         if self._buffered:
             return received
-        copies: Floats = received[np.where(self._arrived, self._place, self._home)]
+        copies: Floats = received[np.where(self._arrived, self._theirs, self._mine)]
         return copies
 
     def _renormalised(self, a: Floats) -> Floats:
@@ -179,7 +193,7 @@ class ConditionedNetwork(Network):
     def _newest(self, name: str, rows: Floats) -> Floats:
         """Put what is sent now with what was sent before, and return what of all that each edge has to read."""
         mail, slot, count = self._post.mail, self._k % self._slots, len(self._to)
-        fresh = rows[self._place].reshape(count, -1)
+        fresh = rows[self._theirs].reshape(count, -1)
         shape = (count, self._slots, 1 + fresh.shape[1])
         if name not in mail or mail[name].shape != shape:
             mail[name] = np.zeros(shape)
@@ -190,7 +204,7 @@ class ConditionedNetwork(Network):
         newest = age.argmin(axis=1)
         copies = box[np.arange(count), newest, 1:]
         missing = age[np.arange(count), newest] == self._slots
-        copies[missing] = rows[self._home[missing]].reshape(-1, fresh.shape[1])
+        copies[missing] = rows[self._mine[missing]].reshape(-1, fresh.shape[1])
         return copies.reshape(count, *rows.shape[1:]).astype(rows.dtype, copy=False)
 
     def _there(self, k: int) -> Bools:

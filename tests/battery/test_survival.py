@@ -5,8 +5,8 @@ import pytest
 
 import d3gd
 from d3gd import Conditions
-from d3gd.algorithms import catalogue
 from d3gd.problems import Problem
+from tests.methods import every_method
 
 # Undirected, so that every method can run, and far from regular: what is missing then shifts weights most.
 LINKS = [pair for i in range(1, 6) for pair in ((0, i), (i, 0))] + [(1, 2), (2, 1), (2, 3), (3, 2)]
@@ -34,13 +34,9 @@ class Shares(Problem):
 def methods():
     """Every method of the catalogue, once for each different claim that its variants make."""
     found = {}
-    for name, method in catalogue.methods().items():
-        for choice in [*catalogue.variants(method), {"averaged": True}, {"correct": False}]:
-            try:
-                algorithm = method(step_size=0.1, **choice)
-            except TypeError:
-                continue  # not one of its options
-            found.setdefault((name, algorithm.survives, algorithm.relies_on), algorithm)
+    for algorithm in every_method(0.1).values():
+        if getattr(algorithm, "rule", "") != "planned":  # refused under any conditions
+            found.setdefault((type(algorithm), algorithm.survives, algorithm.relies_on), algorithm)
     return list(found.values())
 
 

@@ -29,19 +29,20 @@ class DiDGD:
     only row-stochastic. On long cycles :math:`[y_i]_i` first collapses (to :math:`2^{-(n-1)}` on a one-way ring with
     half weights) before it recovers, and the step explodes; ``warmup`` lets it recover first.
 
+    On a network that changes, loses or delays messages, or whose agents pause (:mod:`d3gd.conditions`), y freezes at
+    what happened first. ``averaged`` feeds it with a unit wherever the models take in a gradient,
+
+    .. math::
+        y_i^{k+1} = (1 - \beta_k) \sum_j a_{ij} y_j^k + \beta_k e_i, \qquad \beta_k = \frac{2}{k + 2},
+
+    so that it goes through all that they go through: it tends to the share that each agent's gradients have in the
+    models, whatever makes it, and the method stays unbiased. Where nothing is amiss y then needs longer, 1/k instead of
+    geometrically, but never collapses.
+
     Args:
         step_size: :math:`\gamma_k`, a number or a function of the iteration.
         warmup: How many iterations mix only y, before the models move. The paper has none.
-        averaged: Whether y follows the mean of all products of weights so far, instead of the one that began first,
-
-            .. math::
-                y_i^{k+1} = (1 - \beta_k) \sum_j a_{ij} y_j^k + \beta_k e_i, \qquad \beta_k = \frac{2}{k + 2} .
-
-            On a network that changes, loses or delays messages, or whose agents pause, the product freezes at what
-            happened first. Fed like this, y goes through all that the models go through: a unit where they take in
-            a gradient. So it tends to the share that each agent's gradients have in the models, whatever makes it, and
-            the method stays unbiased. Where nothing is amiss it needs longer, 1/k instead of geometrically, but never
-            collapses.
+        averaged: Whether y averages over all products of weights, for networks that change, lose, delay or pause.
 
     Example:
         >>> import d3gd
