@@ -48,7 +48,7 @@ def growth(quick):
     rows = []
     for n in (10, 100, 1000, 10_000, 100_000):
         case = regular(n, 8, 8, 10)
-        steps = Steps(case, d3gd.DiDGD(step_size=0.1, perron="exact"))
+        steps = Steps(case, d3gd.DiDGD(step_size=0.1, perron="known"))
         with quiet():
             times = max(1, 20_000 // n)
             taken = interleaved({"step": steps}, times=times, repeats=3 if quick else 7)["step"]

@@ -47,6 +47,7 @@ class Figure1(Cost):
 
 
 def main(file):
+    iop.set_backend("numpy")
     data = np.load(file)
     A, iterations = data["A"], int(data["iterations"])
     costs = [Figure1(X, y, int(data["classes"])) for X, y in zip(data["X"], data["y"], strict=True)]

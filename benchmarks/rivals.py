@@ -58,7 +58,12 @@ def rivals():
     commands = {"one PyTorch module per agent": ([sys.executable, HERE / "torch_loop.py"], 1, didgd, "")}
     newer = python313()
     if newer is None:
-        commands["decent-bench, DGD"] = (None, 1, dgd, "not installed: needs Python 3.13 (on the path, or PYTHON313=...)")
+        commands["decent-bench, DGD"] = (
+            None,
+            1,
+            dgd,
+            "not installed: needs Python 3.13 (on the path, or PYTHON313=...)",
+        )
     else:
         python, problem = environment("decent-bench", newer, ["decent-bench"])
         commands["decent-bench, DGD"] = (python and [python, HERE / "rival_decent.py"], 1, dgd, problem)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.errors import D3GDError
@@ -52,9 +53,13 @@ class Network:
         agents: The indices of this block's agents.
         a0: The initial weights over the block's edges, :math:`A^0`.
         everywhere_a0: The initial weights over all edges of the network, known to all from the set-up.
+        dtype: The precision of models; weights over edges, and what says how agents count, are always in double.
         bytes_sent: What :meth:`exchange` has sent over all edges into the block so far; self-loops are free.
         halo: The block's border, for the engine; algorithms have no use for it.
+        reliable: Whether every message arrives, and at once; see :mod:`d3gd.conditions`.
     """
+
+    reliable = True
 
     def __init__(
         self,
@@ -64,8 +69,10 @@ class Network:
         seed: int = 0,
         sees_all: bool = True,
         transport: Transport | None = None,
+        dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.n = graph.n
+        self.dtype = np.dtype(dtype)
         self.graph = graph
         self.halo = Halo(graph, transport or Alone())
         block = self.halo.block
@@ -119,7 +126,8 @@ class Network:
         A constant added to all of a row's values changes no projection on the simplex, so the origin is free to
         choose; near the received models it spares the digits that their common part would cost.
         """
-        return self._kernels(v.shape[1]).dot(v, received, origin)
+        values = self._kernels(v.shape[1]).dot(v, received, origin)
+        return values.astype(np.float64, copy=False)
 
     def rowwise(self, expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
         """Evaluate an expression agent by agent, without intermediate results as large as a state.
@@ -155,6 +163,10 @@ class Network:
         """Return this block's part of a vector over all edges of the network."""
         return edges if len(self.agents) == self.n else edges[self._edges]
 
+    def precise(self, values: Floats) -> Floats:
+        """Return values in the precision of the models, so that models computed with them stay in it."""
+        return values.astype(self.dtype, copy=False)
+
     def eye(self) -> Floats:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
         rows = self._vectors()
@@ -172,13 +184,13 @@ class Network:
         if len(self.agents) * self.n > _VECTORS:
             raise D3GDError(
                 f"an n-vector for each of {len(self.agents)} agents on one process is too much for n = {self.n}; use "
-                'perron="exact" with DiDGD or D3GD, rule="fixed" with PerronD3GD, or more ranks'
+                'perron="known" with DiDGD, D3GD or FROST, rule="fixed" with PerronD3GD, or more ranks'
             )
         return np.zeros((len(self.agents), self.n))
 
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
-        return Y[self._places, self.agents][:, None]
+        return self.precise(Y[self._places, self.agents][:, None])
 
     def draw(self, k: int) -> Floats:
         """Return a uniform number per agent, keyed by (seed, agent, iteration)."""

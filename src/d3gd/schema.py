@@ -73,7 +73,8 @@ def checked(
             raise unknown(f"{where} key", key, [*keys, *also])
     for key, (hint, required) in keys.items():
         if required and key not in table and key not in optional:
-            raise SettingsError(f"{where} {key} is missing; add {key} = {words(hint)}")
+            given = f"--{key}" if where.startswith("d3gd ") else f"{key} ="  # a command, not a file
+            raise SettingsError(f"{where} {key} is missing; add {given} {words(hint)}")
     return {key: _convert(value, keys[key][0], f"{where} {key}") for key, value in table.items()}
 
 
@@ -117,6 +118,8 @@ def _word(option: Any) -> str:
 
 
 def _many(option: Any) -> str:
+    if typing.get_origin(option) is tuple:
+        return "[agent, first, until] triples"
     if typing.get_origin(option) is not None:
         return "[source, target] pairs"
     return {int: "whole numbers", float: "numbers", str: "texts in quotes"}[option]

@@ -2,11 +2,9 @@
 
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-
 from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph
-from d3gd.errors import GraphError, WeightsError
+from d3gd.errors import WeightsError
 from d3gd.network import Network
 
 S = TypeVar("S")
@@ -25,7 +23,8 @@ class Algorithm(Protocol[S]):
     The engine asks :meth:`point`, evaluates one gradient per agent there, and calls :meth:`step`. So the same object
     serves a simulation of all agents, a rank that holds a few of them, and an optimizer's ``step()``.
 
-    To add a method, write one class with these names in one file, and hand an instance to :func:`d3gd.run`.
+    To add a method, write one class with these names in one file, and hand an instance to :func:`d3gd.run`. In a file
+    of this folder, :mod:`d3gd.algorithms.catalogue` finds it.
     """
 
     @property
@@ -46,7 +45,18 @@ class Algorithm(Protocol[S]):
 
     @property
     def survives(self) -> frozenset[Hardship]:
-        """What the network may do without biasing where the method ends."""
+        r"""What the network may do without biasing where the method ends.
+
+        That is: as :math:`\gamma \to 0`, the models still approach a stationary point of the mean of all objectives.
+        """
+
+    @property
+    def relies_on(self) -> str:
+        """What fails, and biases the method, where the network does anything else; to be read after "it relies on"."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it ends at a stationary point with a constant step and exact gradients, or only near one."""
 
     def init(self, net: Network, x0: Floats) -> S:
         """Return the state before the first iteration."""
@@ -75,13 +85,7 @@ def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) 
     if algorithm.needs != "undirected links":
         return
     name = type(algorithm).__name__
-    if not graph.is_undirected:
-        one_way = np.flatnonzero(~np.isin(graph.sources * graph.n + graph.targets, graph.keys))[0]
-        source, target = graph.name(int(graph.sources[one_way])), graph.name(int(graph.targets[one_way]))
-        raise GraphError(
-            f"{name} needs undirected links, but {target} hears {source} and {source} does not hear {target}; add the "
-            "links back, or choose a method for directed graphs, such as PerronD3GD"
-        )
+    graph.require_undirected(name, "a method for directed graphs, such as PerronD3GD")
     away = float(abs(weights - weights.T).max())
     if away > _ASYMMETRY:
         raise WeightsError(

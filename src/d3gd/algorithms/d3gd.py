@@ -10,7 +10,7 @@ from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.exact import closest_combination
-from d3gd.rules.scale import Exact, Perron, Tracked, scale_by
+from d3gd.rules.scale import Given, Perron, Tracked, scale_by
 from d3gd.rules.sums import TrackedSums, TrueSums
 from d3gd.schedules import Schedule, at, one_of, positive, within
 from d3gd.state import PerAgent, PerEdge
@@ -22,7 +22,7 @@ class D3GDState(NamedTuple):
     """The memory of D3GD."""
 
     x: PerAgent  # (agents, d)  models
-    Y: PerAgent  # (agents, n)  Perron trackers; with exact Perron weights, (agents, 1)
+    Y: PerAgent  # (agents, n)  Perron trackers; with known Perron weights, (agents, 1)
     abar: PerEdge  # (edges,)   the weights before anchoring
     memory: Any  # what the rule tracks
 
@@ -53,7 +53,7 @@ class D3GD:
         chain_rule: The paper's gradient has the factor :math:`1-\delta` in its second term only. As printed by default;
             True puts it in both: the gradient of :math:`\bar J_k(\bar A) = J_k((1-\delta)\bar A + \delta A^0)`.
         participation: The probability that an agent moves its row in an iteration. The paper's experiments move all.
-        perron: ``"tracked"`` mixes y as Di-DGD does; ``"exact"`` takes the Perron vector of the *initial* weights,
+        perron: ``"tracked"`` mixes y as Di-DGD does; ``"known"`` takes the Perron vector of the *initial* weights,
             near which the trackers freeze. It spares an n-vector per agent, for networks of thousands.
 
     Example:
@@ -76,13 +76,15 @@ class D3GD:
     perron: Perron = "tracked"
 
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         positive("refine_step", self.refine_step)
         within("anchor", self.anchor, 0, 1)
         within("participation", self.participation, 0, 1, closed="(]")
-        one_of("perron", self.perron, ("tracked", "exact"))
+        one_of("perron", self.perron, ("tracked", "known"))
         if self.rule not in ("decentralized", "global", "exact"):
             raise SettingsError(f"rule = {self.rule!r}: choose 'decentralized', 'global' or 'exact'")
 
@@ -94,7 +96,7 @@ class D3GD:
         return "in-neighbours" if self.perron == "tracked" else "the network"
 
     @property
-    def _scale(self) -> Tracked | Exact:
+    def _scale(self) -> Tracked | Given:
         return scale_by(self.perron)
 
     @property

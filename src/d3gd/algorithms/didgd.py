@@ -1,13 +1,13 @@
 """Directed decentralized gradient descent, the paper's eq. (strategy:1)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, get_args
 
 from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.rules.scale import Exact, Perron, Tracked, scale_by
+from d3gd.rules.scale import Given, Perron, Tracked, scale_by
 from d3gd.schedules import Schedule, at, one_of, positive, within
 from d3gd.state import PerAgent
 
@@ -16,7 +16,7 @@ class DiDGDState(NamedTuple):
     """The memory of Di-DGD."""
 
     x: PerAgent  # (agents, d)  models
-    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; with exact Perron weights, (agents, 1)
+    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; with known Perron weights, (agents, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +31,22 @@ class DiDGD:
     only row-stochastic. On long cycles :math:`[y_i]_i` first collapses (to :math:`2^{-(n-1)}` on a one-way ring with
     half weights) before it recovers, and the step explodes; ``warmup`` lets it recover first.
 
+    On a network that changes, loses or delays messages, or whose agents pause (:mod:`d3gd.conditions`), y freezes at
+    what happened first. ``averaged`` feeds it with a unit wherever the models take in a gradient,
+
+    .. math::
+        y_i^{k+1} = (1 - \beta_k) \sum_j a_{ij} y_j^k + \beta_k e_i, \qquad \beta_k = \frac{2}{k + 2},
+
+    so that it goes through all that they go through: it tends to the share that each agent's gradients have in the
+    models, whatever makes it, and the method stays unbiased. Where nothing is amiss y then needs longer, 1/k instead of
+    geometrically, but never collapses.
+
     Args:
         step_size: :math:`\gamma_k`, a number or a function of the iteration.
         warmup: How many iterations mix only y, before the models move. The paper has none.
-        perron: ``"tracked"`` as above; ``"exact"`` takes the Perron vector of the weights, worked out once from the
-            network, for y. It spares an n-vector per agent, which nothing can hold from some thousand agents on.
+        perron: ``"tracked"`` as above; ``"known"`` takes the Perron vector of the weights, worked out once from the
+            set-up, for y. It spares an n-vector per agent, which nothing can hold from some thousand agents on.
+        averaged: Whether y averages over all products of weights, for networks that change, lose, delay or pause.
 
     Example:
         >>> import d3gd
@@ -52,24 +63,31 @@ class DiDGD:
     step_size: float | Schedule
     warmup: int = 0
     perron: Perron = "tracked"
+    averaged: bool = False
 
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         within("warmup", self.warmup, 0, float("inf"))
-        one_of("perron", self.perron, ("tracked", "exact"))
-        if self.warmup and self.perron == "exact":
-            raise SettingsError(f'warmup = {self.warmup} with perron = "exact": nothing is tracked; leave warmup out')
+        one_of("perron", self.perron, ("tracked", "known"))
+        if self.perron == "known" and (self.warmup or self.averaged):
+            raise SettingsError('perron = "known" tracks nothing; leave out warmup and averaged, or track it')
 
     @property
     def needs(self) -> Needs:
-        """Exact Perron weights come from the whole network's weights."""
+        """Known Perron weights come from the whole network's weights."""
         return "in-neighbours" if self.perron == "tracked" else "the network"
 
     @property
-    def _scale(self) -> Tracked | Exact:
+    def _scale(self) -> Tracked | Given:
         return scale_by(self.perron)
+
+    @property
+    def survives(self) -> frozenset[Hardship]:
+        """Averaged, y measures what any network makes of the gradients."""
+        return frozenset(get_args(Hardship)) if self.averaged else frozenset()
 
     def init(self, net: Network, x0: Floats) -> DiDGDState:
         """Start from ``x0`` and the unit vectors."""
@@ -83,12 +101,19 @@ class DiDGD:
         """Mix, and step against the rescaled gradient."""
         scale = self._scale
         if k < self.warmup:
-            return DiDGDState(x=s.x, Y=scale.advance(net, s.Y, net.a0, net.exchange(**scale.message(s.Y))))
+            sent = net.exchange(**scale.message(s.Y))
+            return DiDGDState(x=s.x, Y=self._tracked(net, scale.advance(net, s.Y, net.a0, sent), k))
         gamma, n = at(self.step_size, k), net.n
         sent = net.exchange(x=s.x, **scale.message(s.Y))
         mixed = net.mix(net.a0, sent.x)
         x = net.rowwise(lambda mixed, g, y: mixed - gamma * g / (n * y), mixed, g, scale.own(net, s.Y), out=mixed)
-        return DiDGDState(x=x, Y=scale.advance(net, s.Y, net.a0, sent))
+        return DiDGDState(x=x, Y=self._tracked(net, scale.advance(net, s.Y, net.a0, sent), k))
+
+    def _tracked(self, net: Network, mixed: Floats, k: int) -> Floats:
+        if not self.averaged:
+            return mixed
+        beta = 2 / (k + 2)
+        return (1 - beta) * mixed + beta * net.eye()
 
     def weights(self, net: Network, s: DiDGDState) -> Floats:
         """The weights never change."""

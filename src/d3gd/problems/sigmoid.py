@@ -20,6 +20,7 @@ from d3gd.problems.base import (
     check_finite,
     check_ids,
     check_regularization,
+    class_shares,
     row_slices,
 )
 from d3gd.random import keyed_uniform
@@ -89,45 +90,26 @@ class SigmoidClassification(Sourced):
         self.X: Floats = np.take_along_axis(X, order[:, :, None], axis=1)
         # A segment is one (agent, class): one row of theta, and a run of consecutive samples.
         self._segment: Ints = (self.y + classes * np.arange(self.agents)[:, None]).ravel()
-        self._meter = Meter()
+        self._meter, self._sums = Meter(), dict[Any, _Sums]()
 
-    @cached_property
-    def _score(self) -> CSR:
-        """Takes all models, one after the other, to the score of every sample's own class."""
-        total = self._segment.size
-        columns = (self._segment[:, None] * self.features + np.arange(self.features)).ravel().astype(self._index)
-        rows = np.arange(0, total * self.features + 1, self.features, dtype=self._index)
-        return sparse.csr_array((self.X.reshape(-1), columns, rows), shape=(total, self.agents * self.dim))
-
-    @cached_property
-    def _collect(self) -> CSR:
-        """Adds up the samples of each segment."""
-        total, segments = self._segment.size, self.agents * self.classes
-        starts = np.searchsorted(self._segment, np.arange(segments + 1)).astype(self._index)
-        ones, each = np.ones(total), np.arange(total, dtype=self._index)
-        return sparse.csr_array((ones, each, starts), shape=(segments, total))
-
-    @property
-    def _index(self) -> Any:
-        return np.int32 if max(self.X.size, self.agents * self.dim) < 2**31 else np.int64
-
-    @cached_property
-    def _compiled(self) -> Any:
-        from d3gd.kernels.compiled import Labelled  # slow to import, and small problems do without
-
-        return Labelled(self.X, self.y)
+    def _in(self, dtype: Any) -> "_Sums":
+        """The data in a precision."""
+        if dtype not in self._sums:
+            self._sums[dtype] = _Sums(self.X.astype(dtype, copy=False), self.y, self._segment, self.classes)
+        return self._sums[dtype]
 
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """The gradient of f_i at x_i for every agent, on the mini-batch of iteration k if there is one."""
         self._check_models(x)
         if self.batch is not None and k is not None:
             return self._batch_gradients(x, k, self.batch)
+        sums = self._in(x.dtype)
         if self._meter.compiled(self.X.size):
-            compiled: Floats = self._compiled.gradients(x, self._slopes, self.regularization)
+            compiled: Floats = sums.compiled.gradients(x, self._slopes, self.regularization)
             return compiled
         # CSR products visit each row's own samples in order: bitwise the same for any block of agents.
-        self._collect.data = self._slopes(self._score @ x.reshape(-1))
-        gradients: Floats = self._collect @ self.X.reshape(-1, self.features)
+        sums.collect.data = self._slopes(sums.score @ x.reshape(-1))
+        gradients: Floats = sums.collect @ sums.X.reshape(-1, self.features)
         return gradients.reshape(x.shape) + self.regularization * x
 
     def _slopes(self, scores: Floats) -> Floats:
@@ -142,7 +124,7 @@ class SigmoidClassification(Sourced):
         chosen = (draws * self.samples).astype(np.int64)
         chosen += self.samples * np.arange(self.agents)[:, None]
         segment = self._segment.take(chosen.ravel())
-        X = self.X.reshape(-1, self.features).take(chosen.ravel(), axis=0)
+        X = self._in(x.dtype).X.reshape(-1, self.features).take(chosen.ravel(), axis=0)
         theta = x.reshape(-1, self.features).take(segment, axis=0)
         s = expit(np.einsum("mf,mf->m", X, theta))
         self._scatter.data = (s - s * s) / batch
@@ -162,10 +144,9 @@ class SigmoidClassification(Sourced):
 
     def losses(self, x: Floats) -> Floats:
         """f_i(x_i), the constant (K - 1) / 2 of the wrong classes included."""
-        if self._meter.compiled(self.X.size):
-            s = expit(self._compiled.scores(x))
-        else:
-            s = expit(self._score @ x.reshape(-1)).reshape(self.agents, self.samples)
+        sums = self._in(x.dtype)
+        scores = sums.compiled.scores(x) if self._meter.compiled(self.X.size) else sums.score @ x.reshape(-1)
+        s = expit(scores).reshape(self.agents, self.samples)
         losses: Floats = self._constant(x) + s.mean(axis=1)
         return losses
 
@@ -207,6 +188,10 @@ class SigmoidClassification(Sourced):
     def _by_class(self) -> list[Floats]:
         return [self.X[self.y == c] for c in range(self.classes)]
 
+    def class_proportions(self) -> Floats:
+        """The share of each class among every agent's samples, shape (agents, classes)."""
+        return class_shares(self.y, np.ones(self.y.shape, dtype=bool), self.classes)
+
     def restrict(self, agents: Ints | Sequence[int]) -> "SigmoidClassification":
         """Only these agents, under the same keys."""
         positions = self._positions(agents)
@@ -226,6 +211,38 @@ class SigmoidClassification(Sourced):
         """SHA-256 of each agent's data and key, and of the settings."""
         common = digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
         return as_bytes(digest(common, agent, self.X[i], self.y[i]) for i, agent in enumerate(self.agent_ids.tolist()))
+
+
+class _Sums:
+    """Sums over samples, in the precision of ``X``: as CSR products, and compiled."""
+
+    def __init__(self, X: Floats, y: Ints, segment: Ints, classes: int) -> None:
+        self.X, self._y, self._segment, self._classes = X, y, segment, classes
+        self._index: Any = np.int32 if max(X.size, len(X) * classes * X.shape[2]) < 2**31 else np.int64
+
+    @cached_property
+    def score(self) -> CSR:
+        """Takes all models, one after the other, to the score of every sample's own class."""
+        total, features = self._segment.size, self.X.shape[2]
+        columns = (self._segment[:, None] * features + np.arange(features)).ravel().astype(self._index)
+        rows = np.arange(0, total * features + 1, features, dtype=self._index)
+        shape = (total, len(self.X) * self._classes * features)
+        return sparse.csr_array((self.X.reshape(-1), columns, rows), shape=shape)
+
+    @cached_property
+    def collect(self) -> CSR:
+        """Adds up the samples of each segment, times the entries that are set for them."""
+        total, segments = self._segment.size, len(self.X) * self._classes
+        starts = np.searchsorted(self._segment, np.arange(segments + 1)).astype(self._index)
+        ones, each = np.ones(total), np.arange(total, dtype=self._index)
+        return sparse.csr_array((ones, each, starts), shape=(segments, total))
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The same, compiled."""
+        from d3gd.kernels.compiled import Labelled  # slow to import, and small problems do without
+
+        return Labelled(self.X, self._y)
 
 
 def sigmoid_classification(

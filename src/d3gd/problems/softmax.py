@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from d3gd.problems.base import (
     check_finite,
     check_ids,
     check_regularization,
+    class_shares,
     row_slices,
 )
 from d3gd.random import keyed_uniform
@@ -57,11 +59,18 @@ class SoftmaxRegression(Sourced):
         self.classes, self.dim = classes, classes * self.features
         self.regularization, self.batch, self.seed, self.test = regularization, batch, seed, test
         self.agent_ids = agent_ids
+        self._precise: dict[Any, Floats] = {}
+
+    def _features(self, dtype: Any) -> Floats:
+        """X in a precision."""
+        if dtype not in self._precise:
+            self._precise[dtype] = self.X.astype(dtype, copy=False)
+        return self._precise[dtype]
 
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """The gradient of f_i at x_i for every agent, on the mini-batch of iteration k if there is one."""
         self._check_models(x)
-        X, true, sizes = self.X, self._true, self.sizes
+        X, true, sizes = self._features(x.dtype), self._true, self.sizes.astype(x.dtype)
         if self.batch is not None and k is not None:
             draws = keyed_uniform(self.seed, self.agent_ids, k, self.batch)
             chosen = (draws * self.sizes[:, None]).astype(np.int64)
@@ -118,6 +127,10 @@ class SoftmaxRegression(Sourced):
             return None
         X, y = self.test
         return np.array([(np.argmax(X @ row.T, axis=1) == y).mean() for row in self._theta(x)])
+
+    def class_proportions(self) -> Floats:
+        """The share of each class among every agent's samples, shape (agents, classes)."""
+        return class_shares(self.y, self._present, self.classes)
 
     def restrict(self, agents: Ints | Sequence[int]) -> "SoftmaxRegression":
         """Only these agents, under the same keys and with the same padding."""

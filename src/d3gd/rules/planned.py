@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.planning import Planner
 from d3gd.rules.base import Rule, Use
@@ -42,10 +43,10 @@ class Planned(Rule):
     r"""Weights for the steady state that everyone's sketched gradients predict.
 
     For some iterations every agent averages sketches of what pushes its model, gradient and correction alike. Then, at
-    iterations that are ever further apart, it tells everyone that average and its gradient's variance: s + 1 numbers, passed on from
-    neighbour to neighbour, once across every edge. After as many iterations as the graph's diameter all agents know
-    all, solve the same problem (:mod:`d3gd.planning`) to the same bits, and apply their own row. The Perron vector
-    of planned weights is known exactly, so that nothing need be tracked for it.
+    iterations that are ever further apart, it tells everyone that average and its gradient's variance: s + 1 numbers,
+    passed on from neighbour to neighbour, once across every edge. After as many iterations as the graph's diameter all
+    agents know all, solve the same problem (:mod:`d3gd.planning`) to the same bits, and apply their own row. The
+    Perron vector of planned weights is known exactly, so that nothing need be tracked for it.
 
     The graph and the initial weights are known to all from the set-up.
     """
@@ -55,6 +56,11 @@ class Planned(Rule):
 
     def init(self, net: Network, x0: Floats) -> PlanState:
         """Start with the initial weights."""
+        if not net.reliable:
+            raise SettingsError(
+                "planned weights need every message to arrive at once: all agents must come to know the same, to plan "
+                'the same; choose rule = "fixed" or "local" under these conditions'
+            )
         sketches = np.zeros((len(net.agents), Sketch(x0.shape[1], SKETCH).length))
         return PlanState(
             now=known(net, net.everywhere_a0),

@@ -6,7 +6,7 @@ from d3gd.arrays import Array, Floats
 from d3gd.network import Inbox, Network
 from d3gd.spectrum import perron
 
-Perron: TypeAlias = Literal["tracked", "exact"]
+Perron: TypeAlias = Literal["tracked", "known"]
 
 
 class Tracked:
@@ -29,7 +29,7 @@ class Tracked:
         return net.mix(a, sent.Y)
 
 
-class Exact:
+class Given:
     """The Perron weights of the initial weights, worked out once from the set-up: one number per agent."""
 
     def init(self, net: Network) -> Floats:
@@ -38,7 +38,7 @@ class Exact:
 
     def own(self, net: Network, Y: Floats) -> Floats:
         """Return them."""
-        return Y
+        return net.precise(Y)
 
     def message(self, Y: Floats) -> dict[str, Array]:
         """There is nothing to send."""
@@ -49,6 +49,6 @@ class Exact:
         return Y
 
 
-def scale_by(perron: Perron) -> Tracked | Exact:
+def scale_by(perron: Perron) -> Tracked | Given:
     """Return the way that a setting names."""
-    return Tracked() if perron == "tracked" else Exact()
+    return Tracked() if perron == "tracked" else Given()
