@@ -169,17 +169,17 @@ class Network:
 
     def eye(self) -> Floats:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
-        rows = self._vectors()
+        rows = self.vectors()
         rows[self._places, self.agents] = 1.0
         return rows
 
     def scatter(self, edges: Floats) -> Floats:
         """Return each agent's n-vector with its in-edges' values at those they come from."""
-        rows = self._vectors()
+        rows = self.vectors()
         rows[self._rows, self._sources] = edges
         return rows
 
-    def _vectors(self) -> Floats:
+    def vectors(self) -> Floats:
         """Return an n-vector of zeros per agent, if there are not too many of them."""
         if len(self.agents) * self.n > _VECTORS:
             raise D3GDError(

@@ -119,7 +119,7 @@ def _project(first, last, indptr, edges, projected):  # type: ignore[no-untyped-
         row, result, falling = edges[begin : begin + width], projected[begin : begin + width], scratch[:width]
         top = row[0]
         for j in range(1, width):
-            if not row[j] <= top:
+            if top == top and not row[j] <= top:  # once NaN, it stays so
                 top = row[j]
         for j in range(width):
             falling[j] = row[j] - top  # else a row of huge numbers would not sum to one

@@ -63,12 +63,12 @@ class Planned(Rule):
             )
         sketches = np.zeros((len(net.agents), Sketch(x0.shape[1], SKETCH).length))
         return PlanState(
+            flood=no_flood(net, sketches.shape[1] + 1),  # the first to say so if the network is too large
             now=known(net, net.everywhere_a0),
             rounds=net.graph.diameter(),
             mean=sketches,
             spread=np.zeros(len(net.agents)),
             last=sketches,
-            flood=no_flood(net, sketches.shape[1] + 1),
         )
 
     def use(self, net: Network, s: PlanState) -> Use:
