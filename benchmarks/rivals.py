@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +54,8 @@ def environment(name, python, packages):
 
 def rivals():
     """For each rival the command that runs it on a file, a divisor of the iterations, and what it should compute."""
-    commands = {"one PyTorch module per agent": ([sys.executable, HERE / "torch_loop.py"], 1, didgd, "")}
+    commands = {"plain NumPy": ([sys.executable, HERE / "plain.py"], 1, didgd, "")}
+    commands |= {"one PyTorch module per agent": ([sys.executable, HERE / "torch_loop.py"], 1, didgd, "")}
     newer = python313()
     if newer is None:
         commands["decent-bench, DGD"] = (
@@ -77,7 +77,8 @@ def measure(quick):
     """Return rows (rival, version, times as slow as d3gd per iteration or None, remark)."""
     case, iterations = undirected_figure1(), 50 if quick else 200
     A = case.weights.toarray()
-    rows, ours = {}, []
+    quietly = {"capture_output": True, "text": True, "timeout": 600, "check": False}
+    rows, alone = {}, {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder, quiet():
         commands = rivals()
         for _ in range(2 if quick else 5):
@@ -89,7 +90,7 @@ def measure(quick):
                 file = Path(folder) / f"{count}.npz"
                 data = {"A": A, "X": case.problem.X, "y": case.problem.y, "classes": 10, "iterations": count}
                 np.savez(file, **data)
-                run = subprocess.run([*command, file], capture_output=True, text=True, timeout=600, check=False)
+                run = subprocess.run([*command, file], env=alone, **quietly)
                 if run.returncode != 0:
                     reason = ([*run.stderr.strip().splitlines(), "no reason given"])[-1][:200]
                     rows[name] = (None, [], f"did not run: {reason}")
@@ -102,11 +103,6 @@ def measure(quick):
                 mine = didgd_seconds(case, 10 * iterations)
                 before = rows.get(name, (None, [], ""))[1]
                 rows[name] = (answer["version"], [*before, answer["seconds"] / count / mine], "")
-            mine = didgd_seconds(case, 10 * iterations)
-            began = time.perf_counter()
-            plain.didgd(A, case.problem.X, case.problem.y, 10, STEP, iterations)
-            ours.append((time.perf_counter() - began) / iterations / mine)
-    rows = {"plain NumPy": (np.__version__, ours, "")} | rows
     return [(name, kind, float(np.median(r)) if r else None, why) for name, (kind, r, why) in rows.items()]
 
 
