@@ -84,7 +84,7 @@ def main(out):
         for dtype_name, dtype in DTYPES.items():
             for name, algorithm in ALGORITHMS.items():
                 case = f"{name} {dtype_name}"
-                # Only agent 0 has the right start: the others are to get it.
+                # Only the first process has the right start: the others are to get it.
                 model, net = module(dtype, seed=transport.rank), network(graph(), transport=transport)
                 opt = DecentralizedOptimizer(model.parameters(), algorithm(step_size=STEP_SIZE), net)
                 seen = list(train(model, opt, dtype, SAVED))
