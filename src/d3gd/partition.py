@@ -18,17 +18,17 @@ class Block:
     Attributes:
         agents: The rank's agents, ascending.
         edges: The places of the edges into them in the graph's CSR order.
-        heard: Whose rows they read, themselves included, ascending: sums over an agent's in-edges then run in the
-            same order as on one rank, and give the same bits.
+        heard: Whose rows they read: first the rank's own agents, then others' by rank, each ascending, so that
+            what comes from a rank has one place in memory.
         sends: For every rank that hears this one, which of the rank's agents it hears, as places in ``agents``.
-        receives: For every rank that this one hears, where its rows go, as places in ``heard``.
+        receives: For every rank that this one hears, where its rows go in ``heard``.
     """
 
     agents: Ints
     edges: Ints
     heard: Ints
     sends: Mapping[int, Ints]
-    receives: Mapping[int, Ints]
+    receives: Mapping[int, slice]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +69,21 @@ class Partition:
 
     def block(self, rank: int) -> Block:
         """Return one rank's part."""
-        agents, heard, others = self.agents[rank], self._heard(rank), [r for r in range(len(self.agents)) if r != rank]
+        agents, others = self.agents[rank], [peer for peer in range(len(self.agents)) if peer != rank]
         sends = {peer: np.flatnonzero(np.isin(agents, self._heard(peer))) for peer in others}
-        receives = {peer: np.flatnonzero(self.owner[heard] == peer) for peer in others}
+        heard = self._heard(rank)
+        theirs = {peer: heard[self.owner[heard] == peer] for peer in others}
+        ends = len(agents) + np.cumsum([0, *map(len, theirs.values())])
         return Block(
             agents=agents,
             edges=self.edges[rank],
-            heard=heard,
+            heard=np.concatenate([agents, *theirs.values()]),
             sends={peer: rows for peer, rows in sends.items() if rows.size},
-            receives={peer: places for peer, places in receives.items() if places.size},
+            receives={
+                peer: slice(a, b)
+                for peer, a, b in zip(others, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+                if a < b
+            },
         )
 
     def _heard(self, rank: int) -> Ints:
