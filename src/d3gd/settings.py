@@ -213,7 +213,7 @@ def make(part: str, table: Table, where: str, **context: Any) -> Any:
 
 def _run_keys() -> Keys:
     keys = keys_of(run)
-    names = ("iterations", "every", "seed", "target", "checkpoint_every")
+    names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype")
     return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, only by name
 
 

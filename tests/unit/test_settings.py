@@ -47,7 +47,8 @@ def write(folder: Path, **changes: str) -> Path:
         (
             {"top": "iteration = 10"},
             "experiment.toml: key 'iteration' is not known; did you mean 'iterations'? choose among "
-            "iterations, every, seed, target, checkpoint_every, metrics, [graph], [weights], [problem], [algorithm]",
+            "iterations, every, seed, target, checkpoint_every, dtype, metrics, [graph], [weights], [problem], "
+            "[algorithm]",
         ),
         (
             {"algorithm": 'kind = "D3GD"\nstep_size = {begin = 1}'},
