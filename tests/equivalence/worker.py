@@ -34,7 +34,7 @@ def part(agents, batch=None):
 
 
 def runs(transport):
-    """Every algorithm, mini-batch up to and beyond a second plan, and full batch; one rank has nobody to differ from."""
+    """Every algorithm, mini-batch until after a second plan, and full batch; one rank has nobody to differ from."""
     graph = d3gd.graphs.erdos_renyi(AGENTS, 0.5, seed=3)
     some = 1 if transport is not None and transport.ranks == 1 else len(ALGORITHMS)
     for batch, iterations in ((3, 62), (None, 15)):

@@ -39,6 +39,10 @@ class LateError(Exception):
         self.peer = peer
 
 
+class InterruptedTogetherError(KeyboardInterrupt):
+    """Ctrl-C, on which all ranks have agreed: none needs to end the others."""
+
+
 class MisfitError(LateError):
     """A message other than the one that was waited for."""
 
@@ -87,6 +91,7 @@ class Transport(ABC):
     large: float = math.inf
     _agreed = False
     _last: Pending | None = None
+    _posts = 0
 
     @abstractmethod
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
@@ -121,6 +126,7 @@ class Transport(ABC):
         """
         if self._last is not None:
             self._last.wait()
+        self._posts += 1
         try:
             finish = self._start(_bytes(sends), _bytes(receives), zlib.crc32(what.encode()) % _TAGS)
         except LateError as late:
@@ -156,7 +162,13 @@ class Transport(ABC):
 
     def any(self, flag: bool) -> bool:
         """Whether any rank says so."""
-        return bool(self.each(np.array(flag)).any()) if self.ranks > 1 else flag
+        return self.any_of(flag)[0]
+
+    def any_of(self, *flags: bool) -> list[bool]:
+        """Whether any rank says so, for each flag."""
+        if self.ranks == 1:
+            return list(flags)
+        return [bool(column.any()) for column in self.each(np.array(flags)).T]
 
     def texts(self, text: str) -> list[str]:
         """Return every rank's text."""
@@ -205,7 +217,7 @@ class Transport(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or self.ranks == 1 or isinstance(error, SystemExit):
+        if error is None or self.ranks == 1 or isinstance(error, (SystemExit, InterruptedTogetherError)):
             return
         if isinstance(error, KeyboardInterrupt):
             self.abort(_INTERRUPTED)
@@ -225,25 +237,31 @@ class Transport(ABC):
     def _reported(self, late: LateError, what: str) -> TransportError:
         """Find out who does not answer, or what does not fit, and let the first of those who know say so."""
         misfit = isinstance(late, MisfitError)
-        answers = {self.rank: what} | self._answers(what, min(_MISFIT if misfit else _GRACE, self.timeout))
-        silent = [rank for rank in range(self.ranks) if rank not in answers]
-        different = [rank for rank, other in answers.items() if other != answers[min(answers)]]
-        if silent and not misfit:
+        # Ranks post in the same order: those that have come equally far should be at the same thing.
+        told = {self.rank: f"{self._posts} {what}"}
+        told |= self._answers(told[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
+        silent = [rank for rank in range(self.ranks) if rank not in told]
+        posts = {rank: text.partition(" ")[0] for rank, text in told.items()}
+        answers = {rank: text.partition(" ")[2] for rank, text in told.items()}
+        pairs = [(a, b) for b in sorted(told) for a in sorted(told) if a < b and posts[a] == posts[b]]
+        different = [(a, b) for a, b in pairs if answers[a] != answers[b]]
+        if different:
+            one, other = different[0]
+            message = (
+                f"rank {other} is at ({answers[other]}) while rank {one} is at ({answers[one]}); messages do not fit: "
+                "give all ranks the same experiment"
+            )
+        elif misfit:
+            message = f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
+        elif silent:
             names = f"rank{'s' * (len(silent) > 1)} {', '.join(map(str, silent))}"
             message = (
                 f"nothing came from {names} for {self.timeout:g} s: ended, hanging or very slow; look there, or allow "
                 "more time (--timeout); --resume goes on from the last checkpoint"
             )
-        elif different:
-            message = (
-                f"rank {different[0]} is at ({answers[different[0]]}) while rank {min(answers)} is at "
-                f"({answers[min(answers)]}); messages do not fit: give all ranks the same experiment"
-            )
-        elif misfit:
-            message = f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
         else:
             message = f"nothing that fits came from rank {late.peer} for {self.timeout:g} s; is the network working?"
-        return (TransportError if self.rank == min(answers) else ToldElsewhereError)(message)
+        return (TransportError if self.rank == min(told) else ToldElsewhereError)(message)
 
 
 def leave(code: int) -> None:
