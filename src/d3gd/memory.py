@@ -27,9 +27,11 @@ class Memory:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """Return an array that holds anything."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
+        if size == 0:
+            return np.empty(shape, dtype)
         free = self._free.setdefault(size, [])
         raw = free.pop() if free else np.empty(size, dtype=np.uint8)
-        # Through a memoryview: views of the array then refer to it and not to what lies beneath, and its end is theirs.
-        array: Array = np.ndarray(shape, dtype, buffer=raw.data)
+        # Over a memoryview, which NumPy does not look beneath: all views refer to this array, and its end is theirs.
+        array = np.frombuffer(raw.data, dtype=dtype)
         weakref.finalize(array, free.append, raw).atexit = False
-        return array
+        return array.reshape(shape)
