@@ -201,7 +201,9 @@ def graph(
         typer.Argument(metavar="KIND|FILE.toml", help="A kind with its --key value pairs, or an experiment."),
     ] = None,
     edges: Annotated[Path | None, typer.Option(help="A CSV file with the columns source,target.")] = None,
-    weights: Annotated[str | None, typer.Option(help="metropolis, uniform or lazy. [default: metropolis]")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="metropolis, uniform, lazy or fastest_mixing. [default: metropolis]")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
     """Describe a network and how well it mixes.
