@@ -119,4 +119,3 @@ def test_an_inbox_that_nobody_keeps_leaves_its_memory_to_the_next():
 
 def test_memory_may_be_empty():
     assert Memory().empty((0, 3), np.float64).shape == (0, 3)
-
