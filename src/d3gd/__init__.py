@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from d3gd import data, graphs, metrics, problems, schedules, theory, topologies, transports, weights
+    from d3gd import data, graphs, metrics, problems, schedules, theory, topologies, torch, transports, weights
     from d3gd.algorithms.centralized import Centralized
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.dgd import DGD
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
     from d3gd.algorithms.sgp import SGP
+    from d3gd.conditions import Conditions
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
 _HOMES = {
+    "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
     "D3GD": "algorithms.d3gd",
     "D3GDError": "errors",
@@ -43,7 +45,18 @@ _HOMES = {
     "SGP": "algorithms.sgp",
     "run": "engine",
 }
-_ROOMS = ("data", "graphs", "metrics", "problems", "schedules", "theory", "topologies", "transports", "weights")
+_ROOMS = (
+    "data",
+    "graphs",
+    "metrics",
+    "problems",
+    "schedules",
+    "theory",
+    "topologies",
+    "torch",
+    "transports",
+    "weights",
+)
 
 __all__ = [
     "D3GD",
@@ -52,6 +65,7 @@ __all__ = [
     "FROST",
     "SGP",
     "Centralized",
+    "Conditions",
     "D3GDError",
     "DIGing",
     "DiDGD",
@@ -69,6 +83,7 @@ __all__ = [
     "schedules",
     "theory",
     "topologies",
+    "torch",
     "transports",
     "weights",
 ]

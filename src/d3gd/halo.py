@@ -1,5 +1,6 @@
 """A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ from d3gd.digraph import Digraph
 from d3gd.memory import Memory
 from d3gd.packing import Kind, Packing
 from d3gd.partition import partition
-from d3gd.state import flatten, kinds, restore
+from d3gd.state import expecting, flatten, kinds, restore
 from d3gd.transports.base import Transport
 
 S = TypeVar("S")
@@ -134,6 +135,8 @@ class Halo:
             return restore(template, arrays)
         places = {"agent": self._agents, "edge": self._edges}
         own: dict[str, Array] = {}
+        shapes = self.transport.told(json.dumps({name: array.shape[1:] for name, array in arrays.items()}))
+        template = expecting(template, json.loads(shapes), len(self.block.edges))
         kind = kinds(template)
         for name, expected in flatten(template).items():
             what = f"split {name} {expected.dtype.str}{expected.shape[1:]}"

@@ -20,7 +20,7 @@ def command(launcher, ranks, *words):
     ]  # fmt: skip
 
 
-def launch(launcher, ranks, *words, cwd, seconds=120):
+def launch(launcher, ranks, *words, cwd, seconds=240):
     """Launch, and return the exit code, what was printed and what was complained of."""
     own = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     process = subprocess.Popen(

@@ -55,6 +55,7 @@ class PushDIGing:
 
     needs: ClassVar[Needs] = "out-degrees"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -66,7 +67,7 @@ class PushDIGing:
 
     def point(self, s: PushDIGingState) -> Floats:
         """Gradients are wanted at the models, u / w."""
-        return s.u / s.mass.w
+        return s.mass.share(s.u)
 
     def step(self, net: Network, g: Floats, s: PushDIGingState, k: int) -> PushDIGingState:
         """Take up the change of the gradient, step, and push."""
