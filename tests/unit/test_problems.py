@@ -463,3 +463,5 @@ def test_gradients_follow_the_precision_of_the_models(batch):
         single = problem.gradients(x.astype(np.float32), 2)
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, problem.gradients(x, 2), atol=1e-5)
+        whole = np.round(x).astype(np.int64)
+        assert np.array_equal(problem.gradients(whole, 2), problem.gradients(whole.astype(np.float64), 2))

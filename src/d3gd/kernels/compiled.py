@@ -275,5 +275,5 @@ class Labelled:
                 score(a, b, self._X, self._y, x, scores)
                 collect(a, b, self._X, self._y, slopes(scores), x, regularization, gradients)
 
-        in_parts(work, np.arange(len(x) + 1), self._X[0].size)
+        in_parts(work, range(len(x) + 1), self._X[0].size)
         return gradients

@@ -51,12 +51,12 @@ def _pool(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_cores(), thread_name_prefix="d3gd")
 
 
-def in_parts(work: Callable[[int, int], None], starts: Ints, width: int) -> None:
+def in_parts(work: Callable[[int, int], None], starts: Ints | range, width: int) -> None:
     """Call ``work(first, last)`` on ranges of rows that together cover all, with about equally many entries each.
 
     Args:
         work: What to do with rows ``first`` to ``last - 1``; it must release the interpreter's lock to be of use.
-        starts: Where each row's entries begin, and where the last one's end.
+        starts: Where each row's entries begin, and where the last one's end; a range if each has one.
         width: Numbers that an entry stands for.
     """
     rows, count = len(starts) - 1, cores()
@@ -64,7 +64,8 @@ def in_parts(work: Callable[[int, int], None], starts: Ints, width: int) -> None
         work(0, rows)
         return
     wanted = np.linspace(starts[0], starts[-1], count * _PARTS + 1)[1:-1]
-    cuts = np.unique([0, *np.searchsorted(starts, wanted), rows])
+    inside = wanted.astype(np.int64) if isinstance(starts, range) else np.searchsorted(starts, wanted)
+    cuts = np.unique([0, *inside, rows])
     for done in [_pool(os.getpid()).submit(work, int(a), int(b)) for a, b in pairwise(cuts)]:
         done.result()
 
@@ -100,5 +101,5 @@ def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None 
                 piece = slice(a, min(a + step, end))
                 result[piece] = expression(*(array[piece] for array in arrays))
 
-    in_parts(work, np.arange(len(first) + 1), first.size // len(first))
+    in_parts(work, range(len(first) + 1), first.size // len(first))
     return result

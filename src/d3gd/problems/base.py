@@ -168,6 +168,11 @@ class Sourced(Problem):
         return dict(self._source) if self._source is not None else super().describe()
 
 
+def real(x: Floats) -> Floats:
+    """Models in single precision as they are, all others in double."""
+    return x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
+
+
 def as_bytes(digests: Iterable[str]) -> Array:
     """Hexadecimal digests as the rows of an array of bytes."""
     return np.array([list(bytes.fromhex(text)) for text in digests], dtype=np.uint8)

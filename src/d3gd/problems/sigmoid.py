@@ -21,6 +21,7 @@ from d3gd.problems.base import (
     check_ids,
     check_regularization,
     class_shares,
+    real,
     row_slices,
     shares_right,
 )
@@ -103,6 +104,7 @@ class SigmoidClassification(Sourced):
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """The gradient of f_i at x_i for every agent, on the mini-batch of iteration k if there is one."""
         self._check_models(x)
+        x = real(x)
         if self.batch is not None and k is not None:
             return self._batch_gradients(x, k, self.batch)
         sums = self._in(x.dtype)
@@ -146,6 +148,7 @@ class SigmoidClassification(Sourced):
 
     def losses(self, x: Floats) -> Floats:
         """f_i(x_i), the constant (K - 1) / 2 of the wrong classes included."""
+        x = real(x)
         sums = self._in(x.dtype)
         scores = sums.compiled.scores(x) if self._meter.large(self.X.size) else sums.score @ x.reshape(-1)
         s = expit(scores).reshape(self.agents, self.samples)

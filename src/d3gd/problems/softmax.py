@@ -17,6 +17,7 @@ from d3gd.problems.base import (
     check_ids,
     check_regularization,
     class_shares,
+    real,
     row_slices,
     shares_right,
 )
@@ -72,6 +73,7 @@ class SoftmaxRegression(Sourced):
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """The gradient of f_i at x_i for every agent, on the mini-batch of iteration k if there is one."""
         self._check_models(x)
+        x = real(x)
         X, true, sizes = self._features(x.dtype), self._true, self.sizes.astype(x.dtype)
         if self.batch is not None and k is not None:
             draws = keyed_uniform(self.seed, self.agent_ids, k, self.batch)
