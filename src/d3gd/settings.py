@@ -51,6 +51,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "digits_classification": problems.digits_classification,
         "quadratic": problems.quadratic,
         "softmax": inputs.softmax_table,
+        "mixture_classification": problems.mixture_classification,
     },
     "algorithm": {"DiDGD": DiDGD, "D3GD": D3GD, "PerronD3GD": PerronD3GD, "FROST": FROST, "PushPull": PushPull},
 }

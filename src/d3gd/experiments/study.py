@@ -77,8 +77,7 @@ def _wine(agents: int, seed: int, batch: int | None) -> Problem:
 
 
 def _gaussian(agents: int, seed: int, batch: int | None) -> Problem:
-    X, y = data.dirichlet_mixture(agents=agents, alpha=0.1, seed=seed)
-    return problems.softmax_regression(list(zip(X, y, strict=True)), batch=batch, seed=seed, classes=10)
+    return problems.mixture_classification(agents=agents, seed=seed, batch=batch, test_samples=0)
 
 
 def _sigmoid(agents: int, seed: int, batch: int | None) -> Problem:
