@@ -1,4 +1,4 @@
-"""Softmax regression where agents see classes in different proportions: one labelled set, divided, or synthetic data."""
+"""Softmax regression where agents see classes in different proportions: of one set that is divided, or drawn."""
 
 from collections.abc import Sequence
 
