@@ -237,7 +237,7 @@ def graph(
 
 def _named_and_keyed(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """Sort words into names and ``--key value`` pairs, whose values are read as in a settings file."""
-    import tomllib
+    from d3gd.settings import value_of
 
     names: list[str] = []
     keys: dict[str, Any] = {}
@@ -250,10 +250,7 @@ def _named_and_keyed(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         key, equals, value = word[2:].partition("=")
         if not equals:
             value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
-        try:
-            keys[key.replace("-", "_")] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            keys[key.replace("-", "_")] = value
+        keys[key.replace("-", "_")] = value_of(value)
     return names, keys
 
 
