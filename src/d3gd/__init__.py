@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from d3gd import data, graphs, metrics, problems, schedules, theory, transports, weights
+    from d3gd.algorithms.centralized import Centralized
     from d3gd.algorithms.d3gd import D3GD
+    from d3gd.algorithms.dgd import DGD
     from d3gd.algorithms.didgd import DiDGD
+    from d3gd.algorithms.diging import DIGing
+    from d3gd.algorithms.exact_diffusion import ExactDiffusion
+    from d3gd.algorithms.extra import EXTRA
     from d3gd.algorithms.frost import FROST
     from d3gd.algorithms.perron import PerronD3GD
+    from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
+    from d3gd.algorithms.sgp import SGP
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
@@ -19,25 +26,39 @@ __version__ = "0.1.0"
 
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
 _HOMES = {
+    "Centralized": "algorithms.centralized",
     "D3GD": "algorithms.d3gd",
     "D3GDError": "errors",
+    "DGD": "algorithms.dgd",
+    "DIGing": "algorithms.diging",
     "DiDGD": "algorithms.didgd",
     "Digraph": "digraph",
+    "EXTRA": "algorithms.extra",
+    "ExactDiffusion": "algorithms.exact_diffusion",
     "FROST": "algorithms.frost",
     "PerronD3GD": "algorithms.perron",
+    "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
     "Result": "result",
+    "SGP": "algorithms.sgp",
     "run": "engine",
 }
 _ROOMS = ("data", "graphs", "metrics", "problems", "schedules", "theory", "transports", "weights")
 
 __all__ = [
     "D3GD",
+    "DGD",
+    "EXTRA",
     "FROST",
+    "SGP",
+    "Centralized",
     "D3GDError",
+    "DIGing",
     "DiDGD",
     "Digraph",
+    "ExactDiffusion",
     "PerronD3GD",
+    "PushDIGing",
     "PushPull",
     "Result",
     "data",

@@ -1,8 +1,9 @@
 """Experiments as TOML files.
 
 The signatures of generators, weights, problems and algorithms are the schema: what a table may hold, of which type and
-with which default, is read from them. To add a kind, add one line to :data:`KINDS`. Ranges are checked where the values
-are used; here their messages only learn which file and table they are about.
+with which default, is read from them. To add a kind, add one line to :data:`KINDS`; algorithms are found in their
+folder. Ranges are checked where the values are used; here their messages only learn which file and table they are
+about.
 """
 
 import dataclasses
@@ -15,11 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from d3gd import graphs, inputs, problems, records, weights
-from d3gd.algorithms.d3gd import D3GD
-from d3gd.algorithms.didgd import DiDGD
-from d3gd.algorithms.frost import FROST
-from d3gd.algorithms.perron import PerronD3GD
-from d3gd.algorithms.push_pull import PushPull
+from d3gd.algorithms import catalogue
 from d3gd.arrays import Ints
 from d3gd.engine import run
 from d3gd.errors import RecordError, SettingsError, TransportError
@@ -53,7 +50,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "softmax": inputs.softmax_table,
         "mixture_classification": problems.mixture_classification,
     },
-    "algorithm": {"DiDGD": DiDGD, "D3GD": D3GD, "PerronD3GD": PerronD3GD, "FROST": FROST, "PushPull": PushPull},
+    "algorithm": catalogue.methods(),
 }
 
 

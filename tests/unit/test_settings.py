@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from d3gd import D3GD, graphs
+from d3gd.algorithms import catalogue
 from d3gd.errors import SettingsError
 from d3gd.schedules import Decay
 from d3gd.schema import keys_of, to_toml, words
@@ -90,8 +91,8 @@ def write(folder: Path, **changes: str) -> Path:
          "digits_classification, quadratic, softmax, mixture_classification"),
         (
             {"algorithm": ""},
-            "experiment.toml: [algorithm] is missing; write [algorithm] and under it kind = ..., one of DiDGD, D3GD, "
-            "PerronD3GD, FROST, PushPull",
+            "experiment.toml: [algorithm] is missing; write [algorithm] and under it kind = ..., one of "
+            f"{', '.join(catalogue.methods())}",
         ),
     ],
 )  # fmt: skip

@@ -25,7 +25,8 @@ class Algorithm(Protocol[S]):
     The engine asks :meth:`point`, evaluates one gradient per agent there, and calls :meth:`step`. So the same object
     serves a simulation of all agents, a rank that holds a few of them, and an optimizer's ``step()``.
 
-    To add a method, write one class with these names in one file, and hand an instance to :func:`d3gd.run`.
+    To add a method, write one class with these names in one file, and hand an instance to :func:`d3gd.run`. In a file
+    of this folder, :mod:`d3gd.algorithms.catalogue` finds it.
     """
 
     @property
@@ -47,6 +48,10 @@ class Algorithm(Protocol[S]):
     @property
     def survives(self) -> frozenset[Hardship]:
         """What the network may do without biasing where the method ends."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it ends at a stationary point with a constant step and exact gradients, or only near one."""
 
     def init(self, net: Network, x0: Floats) -> S:
         """Return the state before the first iteration."""

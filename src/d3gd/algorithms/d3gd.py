@@ -72,6 +72,7 @@ class D3GD:
     participation: float = 1.0
 
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)

@@ -50,6 +50,7 @@ class DiDGD:
 
     needs: ClassVar[Needs] = "in-neighbours"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)

@@ -1,17 +1,29 @@
 """Gradient tracking with row-stochastic weights."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.rules.fixed import Fixed, Known
+from d3gd.rules.base import Use
+from d3gd.rules.fixed import Fixed
 from d3gd.rules.mixing import Mixing
-from d3gd.schedules import Schedule, at, one_of, positive
-from d3gd.state import PerAgent
+from d3gd.schedules import Schedule, at, one_of, positive, within
+from d3gd.state import Common, PerAgent
+
+
+class Tracked(NamedTuple):
+    """Weights whose Perron vector agents learn as they go."""
+
+    a: Common  # (all edges,)
+    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i
+
+    def use(self, net: Network) -> Use:
+        """Return this block's weights and what its agents take for their Perron weights."""
+        return Use(net.block(self.a), net.own(self.Y), 0.0)
 
 
 class FROSTState(NamedTuple):
@@ -19,8 +31,9 @@ class FROSTState(NamedTuple):
 
     x: PerAgent  # (agents, d)  models
     s: PerAgent  # (agents, d)  A s^{k-1}: lags, for the gradient at x^k is not known before iteration k
-    g: PerAgent  # (agents, d)  the gradient of iteration k - 1
-    rule: Known  # the weights and their Perron vector
+    g: PerAgent  # (agents, d)  the gradient of iteration k - 1, over the Perron weight of then
+    was: PerAgent  # (agents, d)  the models of iteration k - 1
+    rule: Any  # the weights and their Perron vector: Known or Tracked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,41 +41,79 @@ class FROST:
     r"""Row-stochastic gradient tracking: every agent follows the sum of all gradients, so none is left to disagree on.
 
     .. math::
-        s_i^k = \sum_j a_{ij} s_j^{k-1} + \frac{g_i^k - g_i^{k-1}}{\pi_i}, \quad s_i^0 = \frac{g_i^0}{\pi_i}, \qquad
-        x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n} s_i^k
+        s_i^k = \sum_j a_{ij} s_j^{k-1} + \frac{g_i^k}{\pi_i} - \frac{g_i^{k-1}}{\pi_i}, \quad
+        s_i^0 = \frac{g_i^0}{\pi_i}, \qquad
+        x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n} s_i^k + \beta (x_i^k - x_i^{k-1})
 
-    or, combining after the step, :math:`x_i^{k+1} = \sum_j a_{ij} (x_j^k - \frac{\gamma}{n} s_j^k)`. Since
-    :math:`\pi^\top S^k = \sum_i g_i^k` at every iteration, agents agree on a stationary point exactly, at the price of
-    twice the traffic. What remains to be chosen by weights is how fast and how evenly they mix, not whose gradients
-    cancel whose: the plan for tracking is a plan for white noise, made once, before the first iteration.
+    or, combining after the step,
+
+    .. math:: x_i^{k+1} = \sum_j a_{ij} \Big( x_j^k - \frac{\gamma}{n} s_j^k \Big) + \beta (x_i^k - x_i^{k-1}).
+
+    The paper does not know :math:`\pi_i` but tracks it: in its place stands :math:`[y_i^k]_i` of the same iteration,
+    where :math:`y_i^{k+1} = \sum_j a_{ij} y_j^k` and :math:`y_i^0 = e_i`.
+
+    Since :math:`\pi^\top S^k = \sum_i g_i^k` at every iteration (with trackers, :math:`\sum_i \pi_i g_i^k /
+    [y_i^k]_i`), agents agree on a stationary point exactly, at the price of twice the traffic. What remains to be
+    chosen by weights is how fast and how evenly they mix, not whose gradients cancel whose: the plan for tracking is a
+    plan for white noise, made once, before the first iteration.
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
         rule: ``"mixing"`` plans the weights for fast mixing and a balanced Perron vector from the network alone (and
             keeps half of them at home where agents combine before); ``"fixed"`` takes the initial weights.
-        combine: Whether agents combine ``"after"`` or ``"before"`` their step.
+        combine: Whether agents combine ``"after"`` or ``"before"`` their step; the paper has before.
+        perron: ``"known"`` takes :math:`\pi` from the set-up; ``"tracked"`` learns it on the way, which with the
+            weights as they are is all that agents need to know, but costs n more numbers a link and shaky first steps.
+        momentum: :math:`\beta`, of a heavy ball; in the long run it makes steps :math:`1/(1-\beta)` times as long.
+
+    Example:
+        >>> import d3gd
+        >>> graph, problem = d3gd.graphs.exponential(6), d3gd.problems.quadratic(agents=6, dim=3)
+        >>> as_printed = FROST(step_size=0.05, rule="fixed", combine="before", perron="tracked")
+        >>> as_printed.needs, FROST(step_size=0.05).needs
+        ('in-neighbours', 'the network')
+        >>> result = d3gd.run(as_printed, graph, problem, iterations=2000)
+        >>> bool(abs(result.x - problem.optimum).max() < 1e-9)
+        True
 
     References:
         Xin, Xi and Khan, *FROST: fast row-stochastic optimization with uncoordinated step-sizes*, EURASIP Journal on
-        Advances in Signal Processing, 2019. There :math:`\pi_i` is tracked; here it is known from the set-up.
+        Advances in Signal Processing, 2019; Xin and Khan, *Distributed heavy-ball: a generalization and
+        acceleration of first-order methods with gradient tracking*, IEEE Transactions on Automatic Control 65, 2020,
+        for the momentum, there with column-stochastic trackers.
     """
 
     step_size: float | Schedule
     rule: Literal["mixing", "fixed"] = "mixing"
     combine: Literal["after", "before"] = "after"
+    perron: Literal["known", "tracked"] = "known"
+    momentum: float = 0.0
 
-    needs: ClassVar[Needs] = "the network"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("mixing", "fixed"))
         one_of("combine", self.combine, ("after", "before"))
+        one_of("perron", self.perron, ("known", "tracked"))
+        within("momentum", self.momentum, 0, 1)
+
+    @property
+    def needs(self) -> Needs:
+        """Plans and Perron vectors come from the whole network; trackers, along the edges."""
+        return "in-neighbours" if self.rule == "fixed" and self.perron == "tracked" else "the network"
 
     def init(self, net: Network, x0: Floats) -> FROSTState:
-        r"""Start from ``x0``; the zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
-        rule = Mixing(lazy=self.combine == "before") if self.rule == "mixing" else Fixed()
-        return FROSTState(x=x0, s=np.zeros_like(x0), g=np.zeros_like(x0), rule=rule.init(net, x0))
+        r"""Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
+        zeros = np.zeros_like(x0)
+        return FROSTState(x=x0, s=zeros, g=zeros, was=x0, rule=self._weights(net, x0))
+
+    def _weights(self, net: Network, x0: Floats) -> Any:
+        if self.rule == "fixed" and self.perron == "tracked":
+            return Tracked(a=net.everywhere_a0, Y=net.eye())
+        known = (Mixing(lazy=self.combine == "before") if self.rule == "mixing" else Fixed()).init(net, x0)
+        return known if self.perron == "known" else Tracked(a=known.a, Y=net.eye())
 
     def point(self, s: FROSTState) -> Floats:
         """Gradients are wanted at the models."""
@@ -71,17 +122,23 @@ class FROST:
     def step(self, net: Network, g: Floats, s: FROSTState, k: int) -> FROSTState:
         """Take up the change of the gradient, step, and mix."""
         a, pi = s.rule.use(net)[:2]
-        tracked = s.s + (g - s.g) / pi
+        scaled = g / pi
+        tracked = s.s + (scaled - s.g)
         push = at(self.step_size, k) / net.n * tracked
-        after = self.combine == "after"
-        sent = net.exchange(m=s.x - push if after else s.x, s=tracked)
+        after, ball = self.combine == "after", self.momentum * (s.x - s.was)
+        perron = {"Y": s.rule.Y} if self.perron == "tracked" else {}
+        sent = net.exchange(m=s.x - push if after else s.x, s=tracked, **perron)
         mixed = net.mix(a, sent.m)
-        return s._replace(x=mixed if after else mixed - push, s=net.mix(a, sent.s), g=g)
+        rule = s.rule._replace(**{name: net.mix(a, sent.Y) for name in perron})
+        x = mixed + ball if after else mixed - push + ball
+        return FROSTState(x=x, s=net.mix(a, sent.s), g=scaled, was=s.x, rule=rule)
 
     def weights(self, net: Network, s: FROSTState) -> Floats:
         """Return the weights in use."""
-        return s.rule.use(net).a
+        use: Use = s.rule.use(net)
+        return use.a
 
     def scale(self, net: Network, s: FROSTState) -> Floats:
-        """Return the Perron weights, known exactly."""
-        return s.rule.use(net).pi[:, 0]
+        """Return the Perron weights that agents go by."""
+        use: Use = s.rule.use(net)
+        return use.pi[:, 0]

@@ -91,6 +91,11 @@ class PerronD3GD:
         one_of("rule", self.rule, ("auto", "planned", "local", "fixed"))
         one_of("combine", self.combine, ("after", "before"))
 
+    @property
+    def exact(self) -> bool:
+        """The correction is what removes the bias."""
+        return self.correct
+
     def _rule(self, net: Network) -> Rule:
         after = self.combine == "after"
         if self.rule == "fixed" or (self.rule == "auto" and net.n > PLANNED_UP_TO):

@@ -1,0 +1,68 @@
+"""All methods there are: a file in this folder is enough to be one of them."""
+
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from itertools import product
+from types import MappingProxyType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from d3gd import algorithms
+from d3gd.algorithms.base import Algorithm
+from d3gd.errors import D3GDError
+
+_ASKED = frozenset(name for name in vars(Algorithm) if not name.startswith("_"))
+
+
+@cache
+def methods() -> Mapping[str, type[Any]]:
+    """Return every method of the package by its name: each public dataclass with a step size in one of its modules.
+
+    Example:
+        >>> [name for name, method in methods().items() if name.startswith("Push")]
+        ['PushDIGing', 'PushPull']
+    """
+    found: dict[str, type[Any]] = {}
+    for module in pkgutil.iter_modules(algorithms.__path__, f"{algorithms.__name__}."):
+        for name, value in vars(import_module(module.name)).items():
+            if not isinstance(value, type) or value.__module__ != module.name or name.startswith("_"):
+                continue
+            if is_dataclass(value) and "step_size" in (field.name for field in fields(value)):
+                found[name] = _complete(value)
+    return MappingProxyType(dict(sorted(found.items(), key=lambda item: item[0].lower())))
+
+
+def variants(method: type[Any]) -> list[dict[str, str]]:
+    """Return every combination of a method's choices among words, its defaults first.
+
+    Args:
+        method: A class of :func:`methods`.
+
+    Returns:
+        Arguments for it; a single empty dictionary if it has no such choice.
+
+    Example:
+        >>> variants(methods()["DGD"])
+        [{'combine': 'before'}, {'combine': 'after'}]
+    """
+    hints = get_type_hints(method)
+    choices: dict[str, list[str]] = {}
+    for field in fields(method):
+        if get_origin(hints[field.name]) is Literal:
+            words = get_args(hints[field.name])
+            choices[field.name] = [word for word in words if word == field.default]
+            choices[field.name] += [word for word in words if word != field.default]
+    return [dict(zip(choices, words, strict=True)) for words in product(*choices.values())]
+
+
+def _complete(method: type[Any]) -> type[Any]:
+    """Return the class, unless it lacks something the engine will ask for."""
+    missing = sorted(_ASKED - set(dir(method)))
+    if missing:
+        raise D3GDError(
+            f"{method.__module__}.{method.__name__} has a step size but no {missing[0]!r}; a method needs all names of "
+            "d3gd.algorithms.base.Algorithm: add it, or begin the class's name with an underscore"
+        )
+    return method

@@ -1,0 +1,84 @@
+"""Gradient descent on all data at once: the yardstick."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from d3gd.algorithms.base import Hardship, Needs
+from d3gd.arrays import Floats
+from d3gd.network import Network
+from d3gd.schedules import Schedule, at, positive, within
+from d3gd.state import PerAgent
+
+
+class CentralizedState(NamedTuple):
+    """The memory of centralized gradient descent."""
+
+    x: PerAgent  # (agents, d)  models, the same for all
+    was: PerAgent  # (agents, d)  those of iteration k - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Centralized:
+    r"""Centralized gradient descent: one model, and the mean of all gradients at it.
+
+    .. math:: x^{k+1} = x^k - \frac{\gamma}{n} \sum_i g_i^k + \beta (x^k - x^{k-1})
+
+    It is no decentralized method but what every one of them would like to be: their step sizes are scaled so that they
+    would all take these steps if mixing were perfect.
+
+    Args:
+        step_size: :math:`\gamma`, a number or a function of the iteration.
+        momentum: :math:`\beta`, of a heavy ball; in the long run it makes steps :math:`1/(1-\beta)` times as long.
+
+    Example:
+        >>> import d3gd
+        >>> graph, problem = d3gd.graphs.ring(5), d3gd.problems.quadratic(agents=5, dim=3)
+        >>> result = d3gd.run(Centralized(step_size=0.5), graph, problem, iterations=500)
+        >>> bool(abs(result.x - problem.optimum).max() < 1e-9), float(result.metrics["disagreement"].max())
+        (True, 0.0)
+
+    References:
+        Polyak, *Some methods of speeding up the convergence of iteration methods*, USSR Computational Mathematics and
+        Mathematical Physics 4, 1964, for the heavy ball.
+    """
+
+    step_size: float | Schedule
+    momentum: float = 0.0
+
+    needs: ClassVar[Needs] = "all agents"
+    # It sends nothing along links. An agent that pauses would no longer hold the common model.
+    survives: ClassVar[frozenset[Hardship]] = frozenset({"changing links", "loss", "delay"})
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+        within("momentum", self.momentum, 0, 1)
+
+    def init(self, net: Network, x0: Floats) -> CentralizedState:
+        """Start all agents at the mean of ``x0``."""
+        x = _mean(net, x0)
+        return CentralizedState(x=x, was=x)
+
+    def point(self, s: CentralizedState) -> Floats:
+        """Gradients are wanted at the common model."""
+        return s.x
+
+    def step(self, net: Network, g: Floats, s: CentralizedState, k: int) -> CentralizedState:
+        """Step along the mean gradient."""
+        x = s.x - at(self.step_size, k) * _mean(net, g) + self.momentum * (s.x - s.was)
+        return CentralizedState(x=x, was=s.x)
+
+    def weights(self, net: Network, s: CentralizedState) -> Floats:
+        """Return the network's weights, which it has no use for."""
+        return net.a0
+
+    def scale(self, net: Network, s: CentralizedState) -> None:
+        """Everyone counts alike."""
+
+
+def _mean(net: Network, values: Floats) -> Floats:
+    """Return the mean over all agents, to each of the block's."""
+    mean: Floats = net.everyone(values).mean(axis=0)
+    return np.tile(mean, (len(net.agents), 1))

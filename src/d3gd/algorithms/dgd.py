@@ -1,0 +1,83 @@
+"""Decentralized gradient descent on undirected networks."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from d3gd.algorithms.base import Hardship, Needs
+from d3gd.arrays import Floats
+from d3gd.network import Network
+from d3gd.schedules import Schedule, at, one_of, positive
+from d3gd.state import PerAgent
+
+
+class DGDState(NamedTuple):
+    """The memory of DGD."""
+
+    x: PerAgent  # (agents, d)  models
+
+
+@dataclass(frozen=True, kw_only=True)
+class DGD:
+    r"""Decentralized gradient descent: average with the neighbours, step along the own gradient.
+
+    .. math:: x_i^{k+1} = \sum_j w_{ij} x_j^k - \gamma g_i^k
+
+    or, combining after the step (diffusion), :math:`x_i^{k+1} = \sum_j w_{ij} (x_j^k - \gamma g_j^k)`. W is symmetric,
+    so the mean of all models moves along the mean gradient. With a constant step the models stay apart by a distance of
+    the order of :math:`\gamma` over the spectral gap: at rest, mixing has to undo each agent's own gradient. Combining
+    after the step leaves less of it.
+
+    Args:
+        step_size: :math:`\gamma`, a number or a function of the iteration.
+        combine: Whether agents combine ``"before"`` or ``"after"`` their step.
+
+    Example:
+        >>> import d3gd
+        >>> graph, problem = d3gd.graphs.grid(2, 3), d3gd.problems.quadratic(agents=6, dim=3)
+        >>> near, far = (
+        ...     d3gd.run(DGD(step_size=0.1, combine=when), graph, problem, iterations=500).metrics["disagreement"][-1]
+        ...     for when in ("after", "before")
+        ... )
+        >>> bool(near < far)
+        True
+
+    References:
+        Nedić and Ozdaglar, *Distributed subgradient methods for multi-agent optimization*, IEEE Transactions on
+        Automatic Control 54, 2009; Yuan, Ling and Yin, *On the convergence of decentralized gradient descent*, SIAM
+        Journal on Optimization 26, 2016; Chen and Sayed, *Diffusion adaptation strategies for distributed optimization
+        and learning over networks*, IEEE Transactions on Signal Processing 60, 2012, for combining after the step.
+    """
+
+    step_size: float | Schedule
+    combine: Literal["before", "after"] = "before"
+
+    needs: ClassVar[Needs] = "undirected links"
+    # The models' resting place does not depend on how old messages are; renormalised rows would weigh agents unequally.
+    survives: ClassVar[frozenset[Hardship]] = frozenset({"delay"})
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+        one_of("combine", self.combine, ("before", "after"))
+
+    def init(self, net: Network, x0: Floats) -> DGDState:
+        """Start from ``x0``."""
+        return DGDState(x=x0)
+
+    def point(self, s: DGDState) -> Floats:
+        """Gradients are wanted at the models."""
+        return s.x
+
+    def step(self, net: Network, g: Floats, s: DGDState, k: int) -> DGDState:
+        """Mix and step, or step and mix."""
+        push = at(self.step_size, k) * g
+        if self.combine == "after":
+            return DGDState(x=net.mix(net.a0, net.exchange(x=s.x - push).x))
+        return DGDState(x=net.mix(net.a0, net.exchange(x=s.x).x) - push)
+
+    def weights(self, net: Network, s: DGDState) -> Floats:
+        """The weights never change."""
+        return net.a0
+
+    def scale(self, net: Network, s: DGDState) -> None:
+        """Symmetric weights need no Perron vector: it is 1/n."""

@@ -1,0 +1,104 @@
+"""Gradient tracking on undirected networks."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from d3gd.algorithms.base import Hardship, Needs
+from d3gd.arrays import Floats
+from d3gd.network import Network
+from d3gd.schedules import Schedule, at, one_of, positive, within
+from d3gd.state import PerAgent
+
+
+class DIGingState(NamedTuple):
+    """The memory of DIGing."""
+
+    x: PerAgent  # (agents, d)  models
+    s: PerAgent  # (agents, d)  W s^{k-1}, or s^{k-1} if trackers combine after: the gradient at x^k is not known yet
+    g: PerAgent  # (agents, d)  the gradient of iteration k - 1
+    was: PerAgent  # (agents, d)  the models of iteration k - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DIGing:
+    r"""Gradient tracking: every agent follows the mean of all gradients, so none is left to disagree on.
+
+    .. math::
+        s_i^k = \sum_j w_{ij} s_j^{k-1} + g_i^k - g_i^{k-1}, \quad s_i^0 = g_i^0, \qquad
+        x_i^{k+1} = \sum_j w_{ij} x_j^k - \gamma s_i^k + \beta (x_i^k - x_i^{k-1})
+
+    Models may be combined after the step instead; and so may trackers, which then have to arrive before models are
+    sent, in two rounds an iteration:
+
+    .. math::
+        x_i^{k+1} = \sum_j w_{ij} (x_j^k - \gamma s_j^k) + \beta (x_i^k - x_i^{k-1}), \qquad
+        s_i^k = \sum_j w_{ij} (s_j^{k-1} + g_j^k - g_j^{k-1})
+
+    Since W is symmetric, :math:`\sum_i s_i^k = \sum_i g_i^k` at every iteration, so that agents come to rest only where
+    all agree on a stationary point, at the price of twice the traffic of DGD.
+
+    Args:
+        step_size: :math:`\gamma`, a number or a function of the iteration.
+        combine: ``"before"`` is DIGing; ``"after"`` mixes models after their step, as SONATA does; ``"both"`` mixes
+            models and trackers after, which is Aug-DGM, or ATC tracking, and allows the largest steps.
+        momentum: :math:`\beta`, of a heavy ball; in the long run it makes steps :math:`1/(1-\beta)` times as long.
+
+    Example:
+        >>> import d3gd
+        >>> graph, problem = d3gd.graphs.star(5), d3gd.problems.quadratic(agents=5, dim=3)
+        >>> result = d3gd.run(DIGing(step_size=0.1), graph, problem, iterations=1000)
+        >>> bool(abs(result.x - problem.optimum).max() < 1e-9)
+        True
+
+    References:
+        Nedić, Olshevsky and Shi, *Achieving geometric convergence for distributed optimization over time-varying
+        graphs*, SIAM Journal on Optimization 27, 2017; Xu, Zhu, Soh and Xie, *Augmented distributed gradient methods
+        for multi-agent optimization under uncoordinated constant stepsizes*, IEEE Conference on Decision and Control,
+        2015; Scutari and Sun, *Distributed nonconvex constrained optimization over time-varying digraphs*, Mathematical
+        Programming 176, 2019; Xin and Khan, *Distributed heavy-ball: a generalization and acceleration of first-order
+        methods with gradient tracking*, IEEE Transactions on Automatic Control 65, 2020.
+    """
+
+    step_size: float | Schedule
+    combine: Literal["before", "after", "both"] = "before"
+    momentum: float = 0.0
+
+    needs: ClassVar[Needs] = "undirected links"
+    survives: ClassVar[frozenset[Hardship]] = frozenset()
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+        one_of("combine", self.combine, ("before", "after", "both"))
+        within("momentum", self.momentum, 0, 1)
+
+    def init(self, net: Network, x0: Floats) -> DIGingState:
+        """Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
+        return DIGingState(x=x0, s=np.zeros_like(x0), g=np.zeros_like(x0), was=x0)
+
+    def point(self, s: DIGingState) -> Floats:
+        """Gradients are wanted at the models."""
+        return s.x
+
+    def step(self, net: Network, g: Floats, s: DIGingState, k: int) -> DIGingState:
+        """Take up the change of the gradient, and step and mix in the order asked for."""
+        gamma, ball = at(self.step_size, k), self.momentum * (s.x - s.was)
+        tracked = s.s + (g - s.g)
+        if self.combine == "both":
+            tracked = tracked if k == 0 else net.mix(net.a0, net.exchange(s=tracked).s)  # s^0 = g^0, not W g^0
+            mixed = net.mix(net.a0, net.exchange(m=s.x - gamma * tracked).m)
+            return DIGingState(x=mixed + ball, s=tracked, g=g, was=s.x)
+        after = self.combine == "after"
+        sent = net.exchange(m=s.x - gamma * tracked if after else s.x, s=tracked)
+        mixed = net.mix(net.a0, sent.m)
+        x = mixed + ball if after else mixed - gamma * tracked + ball
+        return DIGingState(x=x, s=net.mix(net.a0, sent.s), g=g, was=s.x)
+
+    def weights(self, net: Network, s: DIGingState) -> Floats:
+        """The weights never change."""
+        return net.a0
+
+    def scale(self, net: Network, s: DIGingState) -> None:
+        """Symmetric weights need no Perron vector: it is 1/n."""

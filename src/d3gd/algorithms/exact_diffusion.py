@@ -1,0 +1,78 @@
+"""Exact diffusion, or D2: adapt, correct, combine."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from d3gd.algorithms.base import Hardship, Needs
+from d3gd.arrays import Floats
+from d3gd.network import Network
+from d3gd.schedules import Schedule, at, positive
+from d3gd.state import PerAgent
+
+
+class ExactDiffusionState(NamedTuple):
+    """The memory of exact diffusion."""
+
+    x: PerAgent  # (agents, d)  models
+    psi: PerAgent  # (agents, d)  what the last step led to, before the correction; its sum is that of x
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactDiffusion:
+    r"""Exact diffusion: adapt, correct by what the last combination changed, combine.
+
+    .. math::
+        \psi_i^{k+1} &= x_i^k - \gamma g_i^k, \qquad \psi_i^0 = x_i^0, \\
+        \varphi_i^{k+1} &= \psi_i^{k+1} + x_i^k - \psi_i^k, \\
+        x_i^{k+1} &= \tfrac12 \Big( \varphi_i^{k+1} + \sum_j w_{ij} \varphi_j^{k+1} \Big)
+
+    Half of every weight stays at home, which keeps the correction stable for every symmetric W. Without that halving it
+    is D2, for weights whose eigenvalues are above -1/3. Like EXTRA it ends at a stationary point with the traffic of
+    DGD, and it allows larger steps.
+
+    Args:
+        step_size: :math:`\gamma`, a number or a function of the iteration.
+
+    Example:
+        >>> import d3gd
+        >>> graph, problem = d3gd.graphs.star(5), d3gd.problems.quadratic(agents=5, dim=3)
+        >>> result = d3gd.run(ExactDiffusion(step_size=0.5), graph, problem, iterations=500)
+        >>> bool(abs(result.x - problem.optimum).max() < 1e-9)
+        True
+
+    References:
+        Yuan, Ying, Zhao and Sayed, *Exact diffusion for distributed optimization and learning*, IEEE Transactions on
+        Signal Processing 67, 2019; Tang, Lian, Yan, Zhang and Liu, *D2: decentralized training over decentralized
+        data*, International Conference on Machine Learning, 2018.
+    """
+
+    step_size: float | Schedule
+
+    needs: ClassVar[Needs] = "undirected links"
+    survives: ClassVar[frozenset[Hardship]] = frozenset()
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+
+    def init(self, net: Network, x0: Floats) -> ExactDiffusionState:
+        """Start from ``x0``, with nothing to correct yet."""
+        return ExactDiffusionState(x=x0, psi=x0)
+
+    def point(self, s: ExactDiffusionState) -> Floats:
+        """Gradients are wanted at the models."""
+        return s.x
+
+    def step(self, net: Network, g: Floats, s: ExactDiffusionState, k: int) -> ExactDiffusionState:
+        """Adapt, correct, combine."""
+        psi = s.x - at(self.step_size, k) * g
+        phi = psi + s.x - s.psi
+        return ExactDiffusionState(x=(phi + net.mix(net.a0, net.exchange(phi=phi).phi)) / 2, psi=psi)
+
+    def weights(self, net: Network, s: ExactDiffusionState) -> Floats:
+        """Return the weights in use: half of the initial ones, and half at home."""
+        graph = net.graph
+        return (net.a0 + net.block((graph.sources == graph.targets).astype(float))) / 2
+
+    def scale(self, net: Network, s: ExactDiffusionState) -> None:
+        """Symmetric weights need no Perron vector: it is 1/n."""
