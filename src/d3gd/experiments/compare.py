@@ -58,7 +58,7 @@ def compare(
             "mine"]``; by default all.
         iterations: The budget of every run.
         budget_bytes: The budget in bytes over all links, instead or beside.
-        metric: What decides: ``"stationarity"`` by default, ``"loss"``, ``"disagreement"``, or ``"error"`` on test data.
+        metric: What decides, ``"stationarity"`` by default, ``"loss"``, ``"disagreement"`` or test ``"error"``.
         target: The level of the metric whose cost is told; by default where half of the methods end.
         seeds: How many networks, data sets and draws of noise to take medians over; 5 by default, 3 if quick.
         steps: Step sizes to choose from; by default three a decade, as many as it takes.

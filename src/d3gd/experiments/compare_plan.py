@@ -3,9 +3,8 @@
 import inspect
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from d3gd.experiments.trials import run_missing
 from d3gd.schema import unknown
 
 _STATIONARITY = ("stationarity", "stationarity_at_mean")
+_RECORDS, _TUNING_RECORDS = 60, 10  # along a run: metrics cost more than iterations
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Plan:
             rows += [refusal] if refusal else []
         able = [name for name in self.methods if name not in {row.method for row in rows}]
         tuned = self._tuned(able, out, tuned_by)
-        _require_any([*rows, *(_lost(name, needs[name], found) for name, found in tuned.items() if found.failure)], able)
+        _require_any(tuned)
         keys = [
             (name, found.step, seed)
             for name, found in tuned.items()
@@ -72,7 +72,7 @@ class Plan:
             for seed in self.seeds
         ]
         runs: dict[str, list[Run]] = {name: [] for name in self.methods}
-        for (name, _, _), run in self._made(keys, "Runs", out).items():
+        for (name, _, _), run in self._made(keys, "Runs", out, _RECORDS).items():
             runs[name].append(run)
         for name, found in tuned.items():
             failed = next((run.message for run in runs[name] if run.status == "failed"), found.failure)
@@ -146,20 +146,21 @@ class Plan:
 
     def _tuned(self, able: Sequence[str], out: Path, metric: str) -> dict[str, Tuned]:
         def run(keys: Sequence[Key], what: str) -> dict[Key, Run]:
-            return self._made(keys, what, out)
+            return self._made(keys, what, out, _TUNING_RECORDS)
 
         return tune(able, run, seeds=self.tuning_seeds, grid=self.grid, metric=metric)
 
-    def _made(self, keys: Sequence[Key], what: str, out: Path) -> dict[Key, Run]:
+    def _made(self, keys: Sequence[Key], what: str, out: Path, along: int) -> dict[Key, Run]:
         """Make the runs that are missing, and return all."""
+        judged = tuple(dict.fromkeys((*self._metrics, "disagreement")))
         wanted: dict[Path, tuple[Piece, str]] = {}
         files: dict[Key, Path] = {}
         for name, step, seed in keys:
             algorithm = self.methods[name](step)
-            piece = Piece(name, step, seed, algorithm, self.scenario, self.budget)
+            piece = Piece(name, step, seed, algorithm, self.scenario, self.budget, judged, along)
             folder = records.make_folder(out / "runs" / f"{_word(name)}-{digest(name)[:6]}")
             path = files[name, step, seed] = folder / f"step-{step:g}-seed-{seed}.json"
-            wanted[path] = piece, digest(self.cases[seed], asdict(self.budget), step, _identity(algorithm))
+            wanted[path] = piece, digest(self.cases[seed], asdict(self.budget), judged, along, _identity(algorithm))
         there = [path for path, (_, key) in wanted.items() if _holds(path, key)]
         run_missing(wanted, _run, there=there, jobs=self.jobs, progress=self.progress, what=what)
         return {key: read(records.read_json(path), self.budget) for key, path in files.items()}
@@ -175,8 +176,8 @@ class Plan:
         if len(set(self.cases.values())) > 1:
             return []
         return [
-            "Every seed draws the same network, data and noise here, so intervals show no spread: give the graph or the "
-            "problem without a seed of its own, or as a function of the seed."
+            "Every seed draws the same network, data and noise here, so intervals show no spread: give the graph or "
+            "the problem without a seed of its own, or as a function of the seed."
         ]
 
 
@@ -202,11 +203,11 @@ def _require_fitting(case: Case) -> None:
         )
 
 
-def _require_any(lost: Sequence[Row], able: Sequence[str]) -> None:
-    """Raise what went wrong if no method could be run at all."""
-    failed = [row for row in lost if row.status == "failed" and row.method in able]
-    if able and len(failed) == len(able) and len({row.note for row in failed}) == 1:
-        raise D3GDError(f"every method failed: {failed[0].note}")
+def _require_any(tuned: Mapping[str, Tuned]) -> None:
+    """Raise what went wrong if it went wrong for every method: it is not the methods' fault then."""
+    failures = {found.failure for found in tuned.values()}
+    if len(tuned) > 1 and len(failures) == 1 and failures != {""}:
+        raise D3GDError(f"every method failed: {failures.pop()}")
 
 
 def _lost(name: str, needs: str, found: Tuned) -> Row:

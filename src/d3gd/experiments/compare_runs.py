@@ -14,7 +14,6 @@ from d3gd.errors import D3GDError
 from d3gd.experiments.compare_scenario import Budget, Scenario
 from d3gd.metrics import Metric, Snapshot
 
-RECORDS = 100  # along a run
 _FLOOR = 1e-24  # of its value at the start: what a sum of squares cannot be told from zero below
 
 
@@ -67,7 +66,7 @@ def between(at: Any, x: Floats, y: Floats) -> Any:
         >>> between(1.0, np.array([0.0, 2.0]), np.array([1.0, 1e-4]))
         np.float64(0.01)
     """
-    if np.all(y > 0):
+    if np.all((y > 0) & (y < np.inf)):
         return np.exp(np.interp(at, x, np.log(y)))
     return np.interp(at, x, y)
 
@@ -82,12 +81,14 @@ class Piece:
     algorithm: Algorithm[Any]
     scenario: Scenario
     budget: Budget
+    metrics: tuple[str, ...]
+    records: int  # along the run
 
     def run(self, key: str) -> dict[str, Any]:
         """Make the run; what a method does wrong is told in what is returned, ready for JSON."""
         case = self.scenario.case(self.seed)
         iterations = self.budget.most(case)
-        watch = Stopwatch()
+        known, watch = recorded(case.problem, case.graph.n), Stopwatch()
         content = {"key": key, "method": self.method, "step": self.step, "seed": self.seed}
         content |= {"links": case.graph.link_count, "curves": {}}
         limit = np.inf if self.budget.bytes is None else self.budget.bytes
@@ -98,9 +99,9 @@ class Piece:
                 case.problem,
                 weights=case.weights,
                 iterations=iterations,
-                every=max(1, iterations // RECORDS),
+                every=max(1, iterations // self.records),
                 seed=self.seed,
-                metrics={"seconds": watch, **recorded(case.problem, case.graph.n)},
+                metrics={"seconds": watch, **{name: known[name] for name in (*self.metrics, "bytes")}},
                 callbacks=[lambda snapshot: snapshot.bytes_sent >= limit, watch.resume],
                 progress=False,
             )
@@ -145,7 +146,7 @@ class Stopwatch:
 
 
 def recorded(problem: Any, n: int) -> dict[str, Metric]:
-    """Return what every run records of a problem: of all these, less is better, but for the bytes."""
+    """Return what runs may record of a problem: of all these, less is better, but for the bytes."""
     usual = metrics.default_metrics(problem, n)
     kept = {name: metric for name, metric in usual.items() if not name.startswith(("accuracy", "n_min_pi"))}
     return kept | ({"error": error_rate} if "accuracy" in usual else {})

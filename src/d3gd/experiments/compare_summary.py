@@ -45,8 +45,8 @@ class Row:
         status: ``"ranked"``, ``"yardstick"``, ``"diverged"``, ``"refused"`` or ``"failed"``.
         note: What there is to say about it.
         step: The tuned step size; NaN if it was never run.
-        rank: 1 is best; methods that tie share it. None where there is none.
-        tied: Whether another method has the same rank.
+        rank: 1 is best; None where there is none.
+        ties: The ranks of those from which it cannot be told, see :func:`alike`.
         value: The metric at the end of the budget.
         disagreement: Its median there.
         cost: What the target took.
@@ -63,7 +63,7 @@ class Row:
     note: str = ""
     step: float = np.nan
     rank: int | None = None
-    tied: bool = False
+    ties: tuple[int, ...] = ()
     value: Interval = NOWHERE
     disagreement: float = np.nan
     cost: Cost = NEVER
@@ -83,7 +83,7 @@ def coverage(n: int, k: int) -> float:
         >>> coverage(5, 1), coverage(3, 1)
         (0.9375, 0.75)
     """
-    return 1 - 2 * sum(comb(n, i) for i in range(k)) / 2**n
+    return 1 - 2 * sum(comb(n, i) for i in range(k)) / 2.0**n
 
 
 def places(n: int) -> int:
@@ -107,10 +107,8 @@ def row_of(method: str, needs: str, runs: Sequence[Run], metric: str, note: str 
     ended = [run for run in runs if run.status not in ("diverged", "failed")]
     values = tuple(run.value(metric) for run in runs)
     spread = interval(values)
-    if not np.isfinite(spread.median):
-        status = "diverged"
-    else:
-        status = "yardstick" if needs == YARDSTICK else "ranked"
+    usual = "yardstick" if needs == YARDSTICK else "ranked"
+    status = usual if np.isfinite(spread.median) else "diverged"
     lost = len(runs) - len(ended)
     notes = [note] if note else []
     if lost:
@@ -143,24 +141,16 @@ def _median(values: Sequence[float]) -> float:
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """Order rows by their medians and number them; what was not measured comes last.
-
-    A method shares the rank of the best one before it from which it :func:`cannot be told <alike>`.
-    """
+    """Order rows by their medians, number them and note ties; what was not measured comes last."""
     order = {"ranked": 0, "yardstick": 0, "diverged": 1, "refused": 2, "failed": 3}
     ordered = sorted(rows, key=lambda row: (order[row.status], row.value.median))
-    leader: Row | None = None
-    numbered: list[Row] = []
-    place = 0
+    places = {row.method: i for i, row in enumerate((row for row in ordered if row.status == "ranked"), start=1)}
+    found = []
     for row in ordered:
-        if row.status == "ranked":
-            place += 1
-            if leader is None or not alike(leader, row):
-                leader = replace(row, rank=place)
-            row = replace(row, rank=leader.rank)
-        numbered.append(row)
-    counts = [row.rank for row in numbered]
-    return [replace(row, tied=row.rank is not None and counts.count(row.rank) > 1) for row in numbered]
+        others = [other for other in ordered if other.method in places and other.method != row.method]
+        ties = tuple(places[other.method] for other in others if row.method in places and alike(row, other))
+        found.append(replace(row, rank=places.get(row.method), ties=ties))
+    return found
 
 
 def alike(a: Row, b: Row) -> bool:

@@ -25,6 +25,8 @@ KNOWS: Mapping[str, str] = {
     "all agents": "everyone's values at every iteration: a yardstick, not a method for a network",
 }
 _HEADER = ("", "method", "knows", "step", "{metric}", "disagreement", "iterations", "sent", "time", "numbers", "ms", "")
+_NOTE = len(_HEADER) - 1
+_HIDDEN = {112: (5, 7, 8, 9, 10), 150: (5, 9, 10)}  # columns that a narrower terminal has no room for
 _RIGHT = (0, 3, 4, 5, 6, 7, 8, 9, 10)
 
 
@@ -35,7 +37,7 @@ def header(comparison: "Comparison") -> list[str]:
 
 def cells(row: Row) -> list[str]:
     """Return a row of the table, one text for each column."""
-    rank = "–" if row.rank is None else f"{'=' * row.tied}{row.rank}"
+    rank = "-" if row.rank is None else f"{row.rank}"
     if row.status not in ("ranked", "yardstick"):
         step = "" if np.isnan(row.step) else f"{row.step:g}"
         return [rank, row.method, row.needs, step, row.status, *[""] * 6, row.note]
@@ -50,8 +52,12 @@ def cells(row: Row) -> list[str]:
         *cost_cells(row.cost),
         f"{row.numbers:.0f}",
         f"{1e3 * row.pace:.2g}",
-        row.note,
+        "; ".join([*_ties(row), *([row.note] if row.note else [])]),
     ]
+
+
+def _ties(row: Row) -> list[str]:
+    return [f"ties with {', '.join(map(str, row.ties))}"] if row.ties else []
 
 
 def cost_cells(cost: Cost) -> list[str]:
@@ -89,11 +95,15 @@ def reading(comparison: "Comparison") -> list[str]:
     n = len(c.seeds)
     k = places(n)
     sentences = [
-        f"{c.metric}: median over {n} seed{'s' * (n > 1)} ({_span(c.seeds)}) at the end of the budget, {c.budget}. In "
-        f"brackets the {_ordinal(k)} and {_ordinal(n + 1 - k)} of the {n} ordered values: whatever the distribution, they "
-        f"lie around its median with a chance of {coverage(n, k):.0%}.",
-        "=: a tie. The intervals overlap, and neither method is better on every seed"
-        + (f" (which a coin would be with a chance of {2.0 ** (1 - n):.2g})." if n > 1 else "."),
+        f"{c.metric}: median over {n} seed{'s' * (n > 1)} ({_span(c.seeds)}) at the end of the budget, {c.budget}. "
+        + (
+            f"In brackets the {_ordinal(k)} and {_ordinal(n + 1 - k)} of the {n} ordered values: whatever the "
+            f"distribution, its median lies between them with a chance of {coverage(n, k):.0%}."
+            if n > 1
+            else "One seed says nothing about how far that is luck."
+        ),
+        "ties with: the intervals overlap, and neither method is better on every seed, as it would be in "
+        f"{1 - 2.0 ** (1 - n):.0%} of cases if both were equally good.",
         f"step: the best of one grid for all methods by {c.tuned_by}, on seeds {_span(c.tuning_seeds)}, none of them "
         f"reported. {c.grid_text}",
         f"iterations, sent, time: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
@@ -127,11 +137,11 @@ def table_markdown(comparison: "Comparison", rows: Sequence[Row]) -> str:
 
 
 def plain_markdown(text: str) -> str:
-    """Keep a text from being taken for Markdown or HTML.
+    r"""Keep a text from being taken for Markdown or HTML.
 
     Example:
         >>> plain_markdown("a|b <i>")
-        'a\\\\|b &lt;i&gt;'
+        'a\\|b &lt;i&gt;'
     """
     safe = html.escape(" ".join(text.split()), quote=False)
     for character in "\\|*_`[":
@@ -199,14 +209,21 @@ def show(comparison: "Comparison") -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(width=150, highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, title=Text(comparison.title), pad_edge=False, show_edge=False)
-    for i, name in enumerate(header(comparison)):
+        console = Console(width=160, highlight=False)
+    narrow = next((hidden for width, hidden in _HIDDEN.items() if console.width < width), ())
+    table = Table(
+        box=box.SIMPLE_HEAD, title=Text(comparison.title), pad_edge=False, show_edge=False, padding=(0, 1, 0, 0)
+    )
+    kept = [i for i in range(len(_HEADER)) if i not in narrow]
+    for i in kept:
         justify: Any = "right" if i in _RIGHT else "left"
-        table.add_column(Text(name), justify=justify, no_wrap=i in (0, 1, 3), style="dim" if i > 8 else "")
+        table.add_column(
+            Text(header(comparison)[i]), justify=justify, no_wrap=i != _NOTE, min_width=22 if i == _NOTE else None
+        )
     for row in comparison.rows:
         style = {"ranked": "bold" if row.rank == 1 else "", "yardstick": "italic"}.get(row.status, "red")
-        table.add_row(*(Text(" ".join(text.split())) for text in cells(row)), style=style)
+        texts = cells(row)
+        table.add_row(*(Text(" ".join(texts[i].split())) for i in kept), style=style)
     console.print(table)
     console.print()
     console.print(Text(headline(comparison)))

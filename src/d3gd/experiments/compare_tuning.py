@@ -1,7 +1,7 @@
 """One grid of step sizes for all methods, and the best of it for each.
 
-The grid has three steps a decade. Every method starts with the same of them; where its best lies at an end, the next ones
-are tried as well. The seeds are not those that are reported, so that no method is measured on what it was tuned on.
+The grid has three steps a decade. Every method starts with the same of them; where its best lies at an end, the next
+ones are tried as well. The seeds are not those that are reported: no method is measured on what it was tuned on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -90,7 +90,7 @@ def tune(methods: Sequence[str], run: Runner, *, seeds: Sequence[int], grid: Gri
         metric: What decides, at the end of the budget.
     """
     tried: dict[str, dict[float, list[Run]]] = {method: {} for method in methods}
-    ahead = {method: grid.start for method in methods}
+    ahead = dict.fromkeys(methods, grid.start)
     what = "Tuning"
     while ahead:
         keys = [(method, step, seed) for method, steps in ahead.items() for step in steps for seed in seeds]
