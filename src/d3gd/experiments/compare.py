@@ -121,6 +121,8 @@ def compare(
         comparison = plan.compare(folder)
         if out is not None:
             comparison.save(folder)
+            if isinstance(scenario, FromFile):
+                scenario.experiment.save(folder)
     return comparison
 
 

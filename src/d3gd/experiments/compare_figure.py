@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO
+from itertools import cycle
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +35,8 @@ _HEIGHT, _WIDTH, _LEGEND = 4.3, 3.7, 2.7  # inches
 def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
     """Return the figure in each format that a file's ending names: ``.png``, ``.pdf`` or ``.svg``.
 
-    Lines are medians over seeds and bands quartiles; the number at a line's end is the method's rank.
+    Lines are medians over seeds and bands quartiles; the number at a line's end is the method's rank, and yardsticks
+    have letters.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -83,6 +86,7 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
 def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Return the colour and dashes of every method; yardsticks are grey."""
     used: list[tuple[str, str]] = []
+    letters = cycle(ascii_lowercase)
     found = {}
     for row in rows:
         yardstick = row.status == "yardstick"
@@ -92,6 +96,7 @@ def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
         used += [] if yardstick else [(row.needs, colour)]
         found[row.method] = {
             "color": "0.45" if yardstick else colour,
+            "label": next(letters) if yardstick else str(row.rank),
             "linestyle": _DASHES.get(row.needs, "-"),
             "linewidth": 3.2 if yardstick else 1.7,
             "alpha": 0.45 if yardstick else 1.0,
@@ -157,15 +162,13 @@ def _number(panel: Any, ends: Sequence[tuple[Row, tuple[float, float]]], looks: 
     to_axes = panel.transData + panel.transAxes.inverted()
     taken: list[tuple[float, float]] = []
     for row, end in sorted(ends, key=lambda pair: pair[1][1]):
-        if row.rank is None:
-            continue
         x, y = to_axes.transform(end)
         y = max([y, *(b + _APART for a, b in taken if abs(a - x) < 0.05 and b > y - _APART)])
         taken.append((x, y))
         panel.text(
             x + 0.012,
             y,
-            str(row.rank),
+            looks[row.method]["label"],
             transform=panel.transAxes,
             color=looks[row.method]["color"],
             fontsize=8,
@@ -188,9 +191,9 @@ def _legend(figure: Any, rows: Sequence[Row], looks: Mapping[str, Any]) -> None:
             handles.append(Line2D([], [], linestyle="none"))
             labels.append("not for a network" if here[0].status == "yardstick" else f"knows {needs}")
         for row in here:
-            look = {name: value for name, value in looks[row.method].items() if name != "zorder"}
+            look = looks[row.method]
             handles.append(Line2D([], [], **look))
-            labels.append(_safe(f"{row.rank or '-'}  {row.method}"[:40]))
+            labels.append(_safe(f"{look['label']}  {row.method}"[:40]))
     legend = figure.legend(handles, labels, loc="outside right center", fontsize=8.5, handlelength=3.0)
     for handle, text in zip(handles, legend.get_texts(), strict=True):
         if handle.get_linestyle() == "None":

@@ -102,8 +102,8 @@ def reading(comparison: "Comparison") -> list[str]:
             if n > 1
             else "One seed says nothing about how far that is luck."
         ),
-        "ties with: the intervals overlap, and neither method is better on every seed, as it would be in "
-        f"{1 - 2.0 ** (1 - n):.0%} of cases if both were equally good.",
+        "ties with: the intervals overlap, and neither method is better on every seed. Two that are equally good get as "
+        f"far as that with a chance of {1 - 2.0 ** (1 - n):.0%}.",
         f"step: the best of one grid for all methods by {c.tuned_by}, on seeds {_span(c.tuning_seeds)}, none of them "
         f"reported. {c.grid_text}",
         f"iterations, sent, time: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
