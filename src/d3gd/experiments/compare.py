@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,9 @@ def compare(
         if out is not None:
             comparison.save(folder)
             if isinstance(scenario, FromFile):
-                scenario.experiment.save(folder)
+                settings = {**scenario.experiment.settings, "seed": first}
+                settings |= {} if iterations is None else {"iterations": iterations}
+                replace(scenario.experiment, settings=settings).save(folder)
     return comparison
 
 

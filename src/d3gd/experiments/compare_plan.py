@@ -188,11 +188,14 @@ def claim(out: Path, settings: Mapping[str, Any]) -> None:
         records.write_json(path, settings)
         return
     there = records.read_json(path)
-    differing = [name for name in settings if there.get(name) != settings[name]]
-    if differing:
-        names = {"comparison": "network or problem", "drawn": "network, data or first seed", "budget": "budget"}
-        what = names[differing[0]] if "comparison" in there else "kind of experiment"
-        raise RecordError(f"{out} holds a comparison with another {what}; choose another --out, or repeat that one")
+    names = {"comparison": "network or problem", "drawn": "network, data or first seed", "budget": "budget"}
+    if "comparison" not in there:
+        raise RecordError(f"{out} holds something else than a comparison; choose another --out")
+    for name, words in names.items():
+        if there.get(name) != settings[name]:
+            raise RecordError(
+                f"{out} holds a comparison with another {words}; choose another --out, or repeat that one"
+            )
 
 
 def _require_fitting(case: Case) -> None:

@@ -63,8 +63,8 @@ def between(at: Any, x: Floats, y: Floats) -> Any:
     """Interpolate a curve, exponentially where it is positive.
 
     Example:
-        >>> between(1.0, np.array([0.0, 2.0]), np.array([1.0, 1e-4]))
-        np.float64(0.01)
+        >>> round(float(between(1.0, np.array([0.0, 2.0]), np.array([1.0, 1e-4]))), 9)
+        0.01
     """
     if np.all((y > 0) & (y < np.inf)):
         return np.exp(np.interp(at, x, np.log(y)))

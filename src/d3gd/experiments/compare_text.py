@@ -102,8 +102,8 @@ def reading(comparison: "Comparison") -> list[str]:
             if n > 1
             else "One seed says nothing about how far that is luck."
         ),
-        "ties with: the intervals overlap, and neither method is better on every seed. Two that are equally good get as "
-        f"far as that with a chance of {1 - 2.0 ** (1 - n):.0%}.",
+        "ties with: the intervals overlap, and neither method is better on every seed (of two equally good ones, one "
+        f"would be with a chance of {2.0 ** (1 - n):.2g}).",
         f"step: the best of one grid for all methods by {c.tuned_by}, on seeds {_span(c.tuning_seeds)}, none of them "
         f"reported. {c.grid_text}",
         f"iterations, sent, time: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
@@ -166,7 +166,7 @@ def flat(row: Row) -> dict[str, Any]:
         if isinstance(getattr(row, name), Interval | Cost):
             found |= {f"{name}_{part}": number for part, number in zip(getattr(row, name)._fields, value, strict=True)}
         elif name != "values":
-            found[name] = value
+            found[name] = " ".join(map(str, value)) if isinstance(value, tuple) else value
     return {name: "" if value is None else value for name, value in found.items()}
 
 
