@@ -139,6 +139,8 @@ def run(
                 folder = out or Path("runs") / f"{experiment.stem}-{plan.seed}"
                 if ranks.rank == 0 and (folder / "settings.json").exists() and not resume:
                     raise RecordError(_already(folder))
+                if ranks.rank == 0 and resume and not (folder / "settings.json").exists():
+                    print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
             result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
     except KeyboardInterrupt:
         copy = folder / "experiment.toml"
@@ -162,7 +164,7 @@ def _already(folder: Path) -> str:
 
 @app.command()
 def plot(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of finished runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs; unfinished ones are left out.")],
     metric: Annotated[
         list[str] | None, typer.Option(help="What to draw; may be repeated. [default: stationarity, disagreement]")
     ] = None,
@@ -182,7 +184,11 @@ def plot(
     from d3gd.plots import labels_of, plot_runs
     from d3gd.result import Result
 
-    results = labels_of((run.resolve().name, Result.load(run)) for run in runs)
+    finished = [run for run in runs if (run / "result.json").exists()]
+    if finished and len(finished) < len(runs):
+        left_out = ", ".join(str(run) for run in runs if run not in finished)
+        print(f"left out, not finished: {left_out}", file=sys.stderr)
+    results = labels_of((run.resolve().name, Result.load(run)) for run in finished or runs)
     plot_runs(results, out, metrics=metric or (), x=x.value)
     print(f"wrote {out}")
 
@@ -194,7 +200,9 @@ def graph(
         typer.Argument(metavar="KIND|FILE.toml", help="A kind with its --key value pairs, or an experiment."),
     ] = None,
     edges: Annotated[Path | None, typer.Option(help="A CSV file with the columns source,target.")] = None,
-    weights: Annotated[str | None, typer.Option(help="metropolis, uniform or lazy. [default: metropolis]")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="metropolis, uniform, lazy or fastest_mixing. [default: metropolis]")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
     """Describe a network and how well it mixes.

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -24,6 +24,7 @@ from d3gd.problems import Problem
 from d3gd.progress import progress_bar
 from d3gd.result import Result, Status
 from d3gd.runfolder import RunFolder
+from d3gd.schedules import one_of
 from d3gd.shared import SharedProblem, is_factory, part_of
 from d3gd.state import kinds
 from d3gd.transports.alone import Alone
@@ -62,6 +63,7 @@ def run(
     resume: bool = False,
     notes: Mapping[str, Any] | None = None,
     transport: Transport | None = None,
+    dtype: Literal["float64", "float32"] = "float64",
 ) -> Result:
     """Run an algorithm on a graph and a problem.
 
@@ -85,6 +87,7 @@ def run(
         transport: The ranks to run on, from ``d3gd.transports.connect()``; by default this process alone. Every
             rank calls ``run`` with the same arguments and keeps only its own agents of the problem; instead of a
             whole problem, pass a function of a list of agents that makes theirs. Rank 0 writes and shows progress.
+        dtype: The precision of models and messages; metrics are always computed in ``"float64"``.
 
     Returns:
         The records, final models and weights, and a status; divergence is a status, not an exception. On several
@@ -101,6 +104,7 @@ def run(
         >>> result.iterations
         array([ 0, 10, 20])
     """
+    one_of("dtype", dtype, ("float64", "float32"))
     _require_count("iterations", iterations, least=0)
     _require_count("every", every, least=1)
     _require_count("seed", seed, least=0)
@@ -109,10 +113,10 @@ def run(
     with ranks.together():
         matrix = _checked_network(graph, weights)
         require_admissible(algorithm, graph, matrix)
-        net = Network(graph, matrix, seed=seed, sees_all=algorithm.needs == "all agents", transport=ranks)
+        net = Network(graph, matrix, seed=seed, sees_all=algorithm.needs == "all agents", transport=ranks, dtype=dtype)
         made = ranks.ranks == 1 and not is_factory(problem)
         part = problem if made else part_of(problem, net.agents, graph.n)
-        start = _checked_start(graph, len(net.agents), part, x0)
+        start = _checked_start(graph, len(net.agents), part, x0).astype(net.dtype)
     ranks.require_same(str(part.dim), "models of a length")
     halo = net.halo
     whole = part if ranks.ranks == 1 else SharedProblem(part, halo, graph.n)
@@ -126,6 +130,7 @@ def run(
         "iterations": iterations,
         "every": every,
         "seed": seed,
+        "dtype": dtype,
         "metrics": log.names,
         "versions": records.versions(),
         **(notes or {}),
@@ -138,7 +143,7 @@ def run(
     folder = None
     if out is not None:
         data = whole.fingerprint() if isinstance(whole, Problem) else settings["problem"]
-        identity = [settings["algorithm"], data, every, seed, log.names]
+        identity = [settings["algorithm"], data, every, seed, dtype, log.names]
         with ranks.together():
             if ranks.ranks > 1:
                 kinds(at.state)  # better to learn before the first iteration than at the first checkpoint
@@ -186,7 +191,7 @@ def run(
                 due = k % every == 0 or k >= iterations
                 runaway = (due or k % _LOOK == 0) and ranks.any(not np.abs(x).max() <= limit)
                 if (due or runaway) and not log.has(k):
-                    seen = halo.everyone(x).view()
+                    seen = halo.everyone(x).astype(np.float64, copy=False).view()
                     seen.setflags(write=False)  # who looks on must not steer
                     snapshot = Snapshot(
                         k=k,
@@ -211,7 +216,7 @@ def run(
                 if status is not None or (k > 0 and k % saves == 0):
                     save()
                 if status is None:
-                    state = algorithm.step(net, part.gradients(x, k), at.state, k)
+                    state = algorithm.step(net, net.precise(part.gradients(x, k)), at.state, k)
                     at = _Position(k + 1, state, net.bytes_sent)
         except WeightsError as error:  # the refined weights no longer make a network
             status, message = "diverged", f"iteration {at.k}: {error}"

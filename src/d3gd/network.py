@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
@@ -46,6 +47,7 @@ class Network:
         agents: The indices of this block's agents.
         a0: The initial weights over the block's edges, :math:`A^0`.
         everywhere_a0: The initial weights over all edges of the network, known to all from the set-up.
+        dtype: The precision of models; weights over edges, and what says how agents count, are always in double.
         bytes_sent: What :meth:`exchange` has sent over all edges into the block so far; self-loops are free.
         halo: The block's border, for the engine; algorithms have no use for it.
     """
@@ -58,8 +60,10 @@ class Network:
         seed: int = 0,
         sees_all: bool = True,
         transport: Transport | None = None,
+        dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.n = graph.n
+        self.dtype = np.dtype(dtype)
         self.graph = graph
         self.halo = Halo(graph, transport or Alone())
         block = self.halo.block
@@ -106,7 +110,7 @@ class Network:
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
-        self._matrix.data = a
+        self._matrix.data = a.astype(received.dtype, copy=False)
         mixed: Floats = self._matrix @ received
         return mixed
 
@@ -124,7 +128,7 @@ class Network:
             difference = received[self._columns[here]]
             if origin is not None:
                 difference -= origin[rows]
-            np.einsum("ed,ed->e", v[rows], difference, out=values[here])
+            values[here] = np.einsum("ed,ed->e", v[rows], difference)
         return values
 
     def heard(self, received: Floats) -> Iterator[tuple[slice, Floats]]:
@@ -151,6 +155,10 @@ class Network:
         """Return this block's part of a vector over all edges of the network."""
         return edges if len(self.agents) == self.n else edges[self._edges]
 
+    def precise(self, values: Floats) -> Floats:
+        """Return values in the precision of the models, so that models computed with them stay in it."""
+        return values.astype(self.dtype, copy=False)
+
     def eye(self) -> Floats:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
         rows = np.zeros((len(self.agents), self.n))
@@ -165,7 +173,7 @@ class Network:
 
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
-        return Y[np.arange(len(self.agents)), self.agents][:, None]
+        return self.precise(Y[np.arange(len(self.agents)), self.agents][:, None])
 
     def draw(self, k: int) -> Floats:
         """Return a uniform number per agent, keyed by (seed, agent, iteration)."""

@@ -73,7 +73,8 @@ def checked(
             raise unknown(f"{where} key", key, [*keys, *also])
     for key, (hint, required) in keys.items():
         if required and key not in table and key not in optional:
-            raise SettingsError(f"{where} {key} is missing; add {key} = {words(hint)}")
+            given = f"--{key}" if where.startswith("d3gd ") else f"{key} ="  # a command, not a file
+            raise SettingsError(f"{where} {key} is missing; add {given} {words(hint)}")
     return {key: _convert(value, keys[key][0], f"{where} {key}") for key, value in table.items()}
 
 

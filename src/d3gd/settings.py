@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from d3gd import graphs, inputs, problems, records, weights
+from d3gd import graphs, inputs, problems, records, topologies, weights
 from d3gd.algorithms import catalogue
 from d3gd.arrays import Ints
 from d3gd.engine import run
@@ -41,6 +41,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "metropolis": weights.metropolis,
         "uniform": weights.uniform,
         "lazy": weights.lazy,
+        "fastest_mixing": topologies.fastest_mixing,
         "file": inputs.weights_file,
     },
     "problem": {
@@ -231,7 +232,7 @@ def make(part: str, table: Table, where: str, **context: Any) -> Any:
 
 def _run_keys() -> Keys:
     keys = keys_of(run)
-    names = ("iterations", "every", "seed", "target", "checkpoint_every")
+    names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype")
     return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, only by name
 
 

@@ -111,6 +111,15 @@ def test_plot_writes_a_figure_of_several_runs(experiment: Write, d3gd: Command, 
         assert all(text in content.decode() for text in ("D3GD", "DiDGD", "sent over all links (kB)", "loss"))
 
 
+def test_plot_leaves_out_what_is_not_finished(experiment: Write, d3gd: Command) -> None:
+    outcome = d3gd("run", experiment(), "--out", "done", "--resume")
+    assert "nothing to resume in done" in outcome.err
+    Path("begun").mkdir()
+    outcome = d3gd("plot", "begun", "done")
+    assert outcome.code == 0
+    assert outcome.err == "left out, not finished: begun\n"
+
+
 def test_a_legend_names_only_what_differs(experiment: Write, d3gd: Command) -> None:
     for out, step in (("a", 0.05), ("b", 0.025), ("c", 0.025)):
         assert d3gd("run", experiment(algorithm={"kind": "D3GD", "step_size": step}), "--out", out).code == 0

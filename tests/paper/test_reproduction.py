@@ -98,7 +98,15 @@ def test_all_files_are_there_and_whole(reproduction):
         assert content.startswith(b"\x89PNG")
         assert content[-8:-4] == b"IEND"
     curves = rows_of(reproduction.folder / "fig1_curves.csv")
-    assert list(curves[0]) == ["seed", "algorithm", "iteration", "stationarity", "disagreement", "n_min_pi"]
+    assert list(curves[0]) == [
+        "seed",
+        "algorithm",
+        "iteration",
+        "stationarity",
+        "disagreement",
+        "n_min_pi",
+        "perron_error",
+    ]
     assert len(curves) == SEEDS * 3 * len(K)
     assert all(0 < float(row["n_min_pi"]) <= 1 for row in curves)
 
@@ -121,7 +129,7 @@ def test_claims_json_says_what_was_measured(reproduction):
 def test_the_table_has_every_claim(reproduction, capsys):
     print_claims(reproduction.claims, SEEDS)
     printed = capsys.readouterr().out
-    assert len({claim.claim for claim in reproduction.claims}) == len(reproduction.claims) == 14
+    assert len({claim.claim for claim in reproduction.claims}) == len(reproduction.claims) == 15
     assert "abstract" in printed
     for claim in reproduction.claims:
         for measurement in claim.ours:
@@ -150,6 +158,8 @@ def test_one_figure_alone(tmp_path):
         "settings.json",
     }
     assert all("Fig. 2" in claim.where for claim in found)
+    with pytest.raises(RecordError, match="holds other figures"):
+        reproduce("fig1", seeds=2, out=tmp_path, jobs=1)
 
 
 # --- the experiments' settings ---
@@ -247,7 +257,9 @@ def test_a_claim_with_several_measurements(verdicts, together):
 def test_verdicts_follow_from_the_curves():
     """Trials whose every D3GD curve is twice as fast make Figure 1's speed-up claims come out as reproduced."""
     trial = figure1.trial(0, iterations=4)
-    slow, fast = ({m: np.exp(-rate * K) for m in ("stationarity", "disagreement")} for rate in (0.01, 0.02))
+    slow, fast = (
+        {m: np.exp(-rate * K) for m in ("stationarity", "disagreement", "perron_error")} for rate in (0.01, 0.02)
+    )
 
     def verdicts(refined):
         made = trial.__class__(**{**vars(trial), "iterations": K, "curves": {DIDGD: slow, **refined}})

@@ -64,6 +64,11 @@ def test_the_ground_floor_knows_nothing_above_it(name):
     assert not rooms(SOURCE / f"{name}.py") & (ABOVE | {"*", "algorithms", "rules"})
 
 
+@pytest.mark.parametrize("path", sorted((SOURCE / "topologies").glob("*.py")), ids=lambda path: path.name)
+def test_topologies_are_made_before_anything_runs(path):
+    assert not reached(path) & {"*", "algorithms", "rules", "engine", "metrics", "network", "records", "transports"}
+
+
 @pytest.mark.parametrize("path", sorted((SOURCE / "problems").glob("*.py")), ids=lambda path: path.name)
 def test_problems_do_not_know_who_solves_them(path):
     assert not rooms(path) & {

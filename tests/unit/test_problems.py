@@ -275,6 +275,17 @@ def test_softmax_learns_separable_classes_and_reports_it():
     assert label_skewed_classification(X, y, agents=3, test_fraction=0.0).accuracies(np.eye(3)[None]) is None
 
 
+def test_class_proportions_are_the_shares_of_the_labels():
+    uneven = parts([3, 7, 1])
+    shares = softmax_regression(uneven, classes=4).class_proportions()
+    for row, (_, y) in zip(shares, uneven, strict=True):
+        assert row.tolist() == [np.mean(y == c) for c in range(4)]
+    y = np.array([[2, 0, 2, 2], [1, 1, 1, 1]])
+    problem = SigmoidClassification(np.ones((2, 4, 1)), y, classes=3)
+    assert problem.class_proportions().tolist() == [[0.25, 0.0, 0.75], [0.0, 1.0, 0.0]]
+    assert problem.restrict([1]).class_proportions().tolist() == [[0.0, 1.0, 0.0]]
+
+
 def test_digits_are_learnt():
     problem = digits_classification(agents=10)
     assert (problem.dim, problem.sizes.tolist()) == (650, [143] * 10)

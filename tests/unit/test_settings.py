@@ -5,13 +5,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from d3gd import D3GD, graphs
+from d3gd import D3GD, graphs, topologies
 from d3gd.algorithms import catalogue
-from d3gd.errors import SettingsError
+from d3gd.errors import GraphError, SettingsError
 from d3gd.schedules import Decay
 from d3gd.schema import keys_of, to_toml, words
 from d3gd.settings import KINDS, load
@@ -48,7 +49,8 @@ def write(folder: Path, **changes: str) -> Path:
         (
             {"top": "iteration = 10"},
             "experiment.toml: key 'iteration' is not known; did you mean 'iterations'? choose among "
-            "iterations, every, seed, target, checkpoint_every, metrics, [graph], [weights], [problem], [algorithm]",
+            "iterations, every, seed, target, checkpoint_every, dtype, metrics, [graph], [weights], [problem], "
+            "[algorithm]",
         ),
         (
             {"algorithm": 'kind = "D3GD"\nstep_size = {begin = 1}'},
@@ -115,6 +117,14 @@ def test_a_table_builds_what_its_kind_builds(tmp_path: Path) -> None:
     assert graph.edges.tolist() == graphs.erdos_renyi(6, 0.5, seed=3).edges.tolist()
     assert problem.describe() == {**problem.describe(), "kind": "quadratic", "agents": 6, "dim": 2, "seed": 3}
     assert matrix.diagonal().min() >= 0.25
+
+
+def test_weights_may_be_the_fastest_mixing_ones(tmp_path: Path) -> None:
+    path = write(tmp_path, graph='kind = "star"\nn = 4', weights='kind = "fastest_mixing"')
+    graph, matrix = load(path).network()
+    assert np.array_equal(matrix.data, topologies.fastest_mixing(graph).data)
+    with pytest.raises(GraphError, match=r"experiment.toml: \[weights\] fastest mixing needs links both ways"):
+        load(write(tmp_path, weights='kind = "fastest_mixing"')).network()
 
 
 def test_the_text_reads_back_as_the_same_experiment(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ ALGORITHMS: Mapping[str, Algorithm[Any]] = {
     GLOBAL: D3GD(step_size=0.1, refine_step=1.0, anchor=0.2, rule="global"),
     DECENTRALIZED: D3GD(step_size=0.1, refine_step=1.0, anchor=0.2, rule="decentralized"),
 }
-CURVES = ("stationarity", "disagreement", "n_min_pi")
+CURVES = ("stationarity", "disagreement", "n_min_pi", "perron_error")
 
 DPI = 220
 # Grey and two of Okabe and Ito's colours, which readers of any colour vision tell apart.

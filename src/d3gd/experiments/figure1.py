@@ -118,6 +118,14 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
             correlations(trials),
             "",
         ),
+        judged(
+            "Agents weigh their gradients by the Perron vector while the weights move",
+            "section 3, Algorithm 1 (on Fig. 1's runs)",
+            "assumed",
+            "the worst agent's |y / pi - 1| at T",
+            alike,
+            {name: [float(t.curves[name]["perron_error"][-1]) for t in trials] for name in REFINED},
+        ),
     ]
     return found
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from d3gd import records
 from d3gd.engine import describe
-from d3gd.errors import SettingsError
+from d3gd.errors import RecordError, SettingsError
 from d3gd.experiments import ALGORITHMS, CURVES, DPI, ITERATIONS, Trial, figure1, figure2
 from d3gd.experiments.claims import Claim
 from d3gd.progress import progress_bar
@@ -56,6 +56,9 @@ def reproduce(
         "versions": records.versions(),
     }
     folder = records.make_folder(Path(out))
+    before = folder / "settings.json"
+    if which != "all" and before.exists() and records.read_json(before).get("which") != which:
+        raise RecordError(f"{folder} holds other figures, whose claims would be lost; choose another folder (--out)")
     records.write_json(folder / "settings.json", settings)  # first, so that a folder in vain costs no work
     trials = _run_all([which] if which != "all" else list(_TRIALS), seeds, jobs, progress)
     found: list[Claim] = []

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from d3gd.arrays import Array, Floats, Ints
+from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.random import keyed_uniform
@@ -166,6 +166,15 @@ class Sourced(Problem):
 def as_bytes(digests: Iterable[str]) -> Array:
     """Hexadecimal digests as the rows of an array of bytes."""
     return np.array([list(bytes.fromhex(text)) for text in digests], dtype=np.uint8)
+
+
+def class_shares(y: Ints, counted: Bools, classes: int) -> Floats:
+    """Return the share of each class among every agent's counted labels, shape (agents, classes)."""
+    agents = len(y)
+    places = (classes * np.arange(agents)[:, None] + y)[counted]
+    counts = np.bincount(places, minlength=agents * classes).reshape(agents, classes)
+    shares: Floats = counts / counts.sum(axis=1, keepdims=True)
+    return shares
 
 
 def row_slices(rows: int, width: int) -> list[slice]:

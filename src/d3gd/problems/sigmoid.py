@@ -19,6 +19,7 @@ from d3gd.problems.base import (
     check_finite,
     check_ids,
     check_regularization,
+    class_shares,
     row_slices,
 )
 from d3gd.random import keyed_uniform
@@ -175,6 +176,10 @@ class SigmoidClassification(Sourced):
     @cached_property
     def _by_class(self) -> list[Floats]:
         return [self.X[self.y == c] for c in range(self.classes)]
+
+    def class_proportions(self) -> Floats:
+        """The share of each class among every agent's samples, shape (agents, classes)."""
+        return class_shares(self.y, np.ones(self.y.shape, dtype=bool), self.classes)
 
     def restrict(self, agents: Ints | Sequence[int]) -> "SigmoidClassification":
         """Only these agents, under the same keys."""

@@ -15,6 +15,7 @@ from d3gd.problems.base import (
     check_finite,
     check_ids,
     check_regularization,
+    class_shares,
     row_slices,
 )
 from d3gd.random import keyed_uniform
@@ -118,6 +119,10 @@ class SoftmaxRegression(Sourced):
             return None
         X, y = self.test
         return np.array([(np.argmax(X @ row.T, axis=1) == y).mean() for row in self._theta(x)])
+
+    def class_proportions(self) -> Floats:
+        """The share of each class among every agent's samples, shape (agents, classes)."""
+        return class_shares(self.y, self._present, self.classes)
 
     def restrict(self, agents: Ints | Sequence[int]) -> "SoftmaxRegression":
         """Only these agents, under the same keys and with the same padding."""

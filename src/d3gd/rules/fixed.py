@@ -18,7 +18,7 @@ class Known(NamedTuple):
 
     def use(self, net: Network) -> Use:
         """Return this block's part of it."""
-        return Use(net.block(self.a), self.pi[net.agents, None], gain(self.shrinks, MARGIN))
+        return Use(net.block(self.a), net.precise(self.pi[net.agents, None]), gain(self.shrinks, MARGIN))
 
 
 def known(net: Network, a: Floats) -> Known:

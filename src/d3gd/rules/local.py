@@ -93,7 +93,7 @@ class Local(Rule):
         """Start with the initial weights, whose gap and Perron vector are known from the set-up."""
         begin = known(net, net.everywhere_a0)
         length = max(_SHORTEST, math.ceil(_MIXED / (1 - begin.shrinks)))
-        agents, y = len(net.agents), begin.pi[net.agents, None]
+        agents, y = len(net.agents), begin.use(net).pi
         sketches, vectors = np.zeros((agents, Sketch(x0.shape[1], SKETCH).length)), np.zeros((agents, net.n))
         return LocalState(
             abar=net.a0,

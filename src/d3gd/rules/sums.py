@@ -38,7 +38,7 @@ class TrueSums:
 
     def look(self, net: Network, m: Nothing, a: Floats, x: Floats, g: Floats, y: Floats) -> Sums:
         r"""Return :math:`\pi^\top X` and :math:`\pi^\top \tilde Y^{-1} G`."""
-        pi = net.perron(a)
+        pi = net.precise(net.perron(a))
         everyone = net.everyone(x), net.everyone(g / y)
         # A sum over agents in their order, not a BLAS product: the same bits on any number of ranks.
         x_hat, g_hat = (np.einsum("i,id->d", pi, values)[None] for values in everyone)

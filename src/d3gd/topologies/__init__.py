@@ -1,0 +1,18 @@
+"""Weights, or links and weights, worked out before a run: from the data, or from the graph alone."""
+
+from d3gd.topologies.ac_gt import ac_gt
+from d3gd.topologies.base import Topology
+from d3gd.topologies.fastest_mixing import FastestMixing, certified_mixing, fastest_mixing
+from d3gd.topologies.refined import refined
+from d3gd.topologies.stl_fw import stl_fw, stl_fw_objective
+
+__all__ = [
+    "FastestMixing",
+    "Topology",
+    "ac_gt",
+    "certified_mixing",
+    "fastest_mixing",
+    "refined",
+    "stl_fw",
+    "stl_fw_objective",
+]

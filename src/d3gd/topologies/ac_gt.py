@@ -1,0 +1,109 @@
+"""AC-GT's pruning: links between agents that already agree carry little, so they go."""
+
+import math
+
+import numpy as np
+
+from d3gd.arrays import Array, Bools, Floats, Ints
+from d3gd.digraph import Digraph, as_count
+from d3gd.errors import SettingsError
+from d3gd.random import keyed_uniform
+from d3gd.schedules import within
+from d3gd.topologies.base import Topology, require_undirected, rows_per_agent
+from d3gd.weights import metropolis
+
+
+def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float = math.inf, seed: int = 0) -> Topology:
+    r"""Prune an undirected graph's links between agents with similar values, once.
+
+    Agent i with :math:`d_i` neighbours gives up :math:`\lfloor \kappa d_i \rfloor` of them, drawn one after the other
+    without replacement, each time with probabilities
+
+    .. math::
+        p_{ij} \propto \exp\!\Big( -\beta\, \frac{\|v_i - v_j\|}{\bar d} \Big), \qquad
+        \bar d = \text{the mean of } \|v_i - v_j\| \text{ over all links},
+
+    so that neighbours with similar values go first (:math:`\beta = \infty`: always the most similar). A link stays if
+    both its ends keep it, or if it is on the spanning tree of greatest total distance. The links that stay get
+    Metropolis weights.
+
+    *What is from the paper and what is ours.* The paper has agents periodically track how far they disagree and
+    choose, at random, the most influential links of each to communicate over: that much its abstract says. The cycles
+    of fixed length, the exponential probabilities, the share :math:`\kappa`, the removal by either end and the
+    Metropolis weights are from a third party's account of its algorithm; its text we could not consult. Ours are: one
+    pruning before the run instead of one per cycle; the distances divided by their mean, so that :math:`\beta` has no
+    unit; the limit :math:`\beta = \infty`; and the spanning tree, because what never changes again must connect
+    everyone.
+
+    Args:
+        graph: A connected graph whose links all go both ways.
+        values: One row per agent, shape (n, r): models, gradients, or class proportions.
+        prune: :math:`\kappa` in [0, 1), the share of its links that each agent gives up.
+        sharpness: :math:`\beta \ge 0`; 0 prunes at random.
+        seed: Key of the draws.
+
+    Returns:
+        The pruned graph, undirected and connected, and its Metropolis weights.
+
+    Example:
+        >>> from d3gd.graphs import complete
+        >>> pruned, weights = ac_gt(complete(4), [[0.0], [0.1], [1.0], [1.1]], prune=0.34)
+        >>> [pair for pair in pruned.edges.tolist() if pair[0] < pair[1]]  # 0 - 1 and 2 - 3 are gone
+        [[0, 2], [1, 2], [0, 3], [1, 3]]
+
+    References:
+        Shah, Berahas and Bollapragada, *Adaptive consensus: a network pruning approach for decentralized optimization*,
+        arXiv 2309.02626, 2023.
+    """
+    require_undirected(graph, "AC-GT")
+    graph.require_strongly_connected()
+    rows = rows_per_agent(values, "values", graph.n)
+    within("prune", prune, 0, 1)
+    if isinstance(sharpness, bool) or not isinstance(sharpness, (int, float)) or not sharpness >= 0:
+        raise SettingsError(f"sharpness = {sharpness!r}: it must be 0 or more; inf prunes the most similar neighbours")
+    seed = as_count(seed, "seed", at_least=0)
+    if graph.link_count == 0:
+        return Topology(graph, metropolis(graph))
+    sources, targets = graph.edges.T
+    distances: Floats = np.linalg.norm(rows[sources] - rows[targets], axis=1)
+    keys = targets * graph.n + sources
+    reverse = np.searchsorted(keys, sources * graph.n + targets)
+    kept = ~_given_up(targets, _order(keys, distances, sharpness, seed), prune)
+    stays = (kept & kept[reverse]) | _on_tree(graph.n, sources, targets, distances)
+    pruned = Digraph.from_edges(graph.n, graph.edges[stays], graph.labels)
+    return Topology(pruned, metropolis(pruned))
+
+
+def _order(keys: Ints, distances: Floats, sharpness: float, seed: int) -> Floats:
+    """Return numbers, one per link; links are given up in their order, the smallest first."""
+    if math.isinf(sharpness):
+        return distances
+    # Drawing without replacement with probabilities p is a race of exponential clocks with rates p.
+    u = keyed_uniform(seed, keys, 0, 1)[:, 0]
+    mean = float(distances.mean())
+    with np.errstate(divide="ignore"):  # a clock that rings at once has the logarithm -inf, which is right
+        clocks = np.log(-np.log1p(-u))
+    return clocks + (sharpness * distances / mean if mean > 0 else 0.0)
+
+
+def _given_up(targets: Ints, order: Floats, prune: float) -> Bools:
+    """Mark the links that the agent at their end gives up; ``targets`` ascend."""
+    degrees = np.bincount(targets)
+    sorted_links = np.lexsort((order, targets))
+    places = np.arange(len(targets)) - (np.cumsum(degrees) - degrees)[targets]
+    given_up = np.zeros(len(targets), dtype=bool)
+    given_up[sorted_links] = places < np.floor(prune * degrees)[targets]
+    return given_up
+
+
+def _on_tree(n: int, sources: Ints, targets: Ints, distances: Floats) -> Bools:
+    """Mark the links of a spanning tree of greatest total distance, both ways."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    one_way = np.flatnonzero(sources < targets)
+    # Only their order decides which tree is greatest, and ranks are never zero, which SciPy takes for no link.
+    ranks = np.empty(len(one_way))
+    ranks[np.argsort(-distances[one_way], kind="stable")] = np.arange(1, len(one_way) + 1)
+    tree = minimum_spanning_tree(csr_array((ranks, (sources[one_way], targets[one_way])), shape=(n, n))).tocoo()
+    return np.isin(sources * n + targets, np.concatenate([tree.row * n + tree.col, tree.col * n + tree.row]))

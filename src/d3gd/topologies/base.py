@@ -1,0 +1,47 @@
+"""What the learners of topologies have in common."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from d3gd.arrays import CSR, Array, Floats
+from d3gd.digraph import Digraph
+from d3gd.errors import GraphError, ProblemError
+
+
+class Topology(NamedTuple):
+    """Links that were chosen, and the weights on them: ``d3gd.run(method, graph, problem, weights=weights)``.
+
+    Attributes:
+        graph: Who listens to whom.
+        weights: Row-stochastic, on the graph's structure.
+    """
+
+    graph: Digraph
+    weights: CSR
+
+
+def rows_per_agent(values: Array, what: str, agents: int | None = None) -> Floats:
+    """Return one finite row of numbers per agent, or say what is wrong with them."""
+    try:
+        rows = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ProblemError(f"the {what} are not numbers; give one row of numbers for each agent") from None
+    if rows.ndim != 2 or rows.size == 0 or (agents is not None and len(rows) != agents):
+        needed = "one row of numbers for each agent" if agents is None else f"one row for each of the {agents} agents"
+        raise ProblemError(f"the {what} have shape {rows.shape}; give {needed}")
+    if not np.isfinite(rows).all():
+        agent = int(np.argwhere(~np.isfinite(rows))[0, 0])
+        raise ProblemError(f"the {what} of agent {agent} hold NaN or infinite numbers; give finite ones")
+    return rows
+
+
+def require_undirected(graph: Digraph, what: str) -> None:
+    """Refuse a graph with one-way links, naming one of them."""
+    if not graph.is_undirected:
+        links = {tuple(edge) for edge in graph.edges.tolist()}
+        source, target = next((s, t) for s, t in sorted(links) if (t, s) not in links)
+        raise GraphError(
+            f"{what} needs links both ways, but there is {source} -> {target} and no {target} -> {source}; "
+            f"add the reverse links, or choose weights that may be one-sided, such as refined or metropolis ones"
+        )

@@ -1,0 +1,65 @@
+"""Single precision: nothing falls out of it, and it ends where double precision ends."""
+
+import numpy as np
+import pytest
+
+import d3gd
+from d3gd.network import Network
+from d3gd.state import flatten
+
+ALGORITHMS = {
+    "DiDGD": d3gd.DiDGD(step_size=0.1),
+    **{f"D3GD {rule}": d3gd.D3GD(step_size=0.1, rule=rule) for rule in ("decentralized", "global", "exact")},
+    **{f"PerronD3GD {rule}": d3gd.PerronD3GD(step_size=0.1, rule=rule) for rule in ("planned", "local", "fixed")},
+    "FROST": d3gd.FROST(step_size=0.05),
+}
+
+
+def setting():
+    graph = d3gd.graphs.erdos_renyi(6, 0.5, seed=1)
+    return graph, d3gd.problems.sigmoid_classification(agents=6, samples=20, seed=1)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_vectors_of_a_model_s_length_stay_in_single_precision(name):
+    graph, problem = setting()
+    net = Network(graph, d3gd.weights.metropolis(graph), sees_all=True, dtype=np.float32)
+    algorithm = ALGORITHMS[name]
+    s = algorithm.init(net, np.zeros((6, problem.dim), dtype=np.float32))
+    for k in range(20):
+        s = algorithm.step(net, net.precise(problem.gradients(algorithm.point(s), k)), s, k)
+        assert [name for name, a in flatten(s).items() if a.shape == (6, 100) and a.dtype != np.float32] == []
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_models_agree_with_double_precision_and_their_numbers_cost_half(name):
+    graph, problem = setting()
+    single, double = (
+        d3gd.run(ALGORITHMS[name], graph, problem, iterations=40, every=40, dtype=dtype)
+        for dtype in ("float32", "float64")
+    )
+    assert single.x.dtype == np.float32
+    np.testing.assert_allclose(single.x, double.x, atol=2e-4 * np.abs(double.x).max())
+    assert single.metrics["stationarity"].dtype == np.float64
+    vectors = {"D3GD decentralized": 3, "FROST": 2}.get(name, 1)  # of a model's length, sent along a link
+    spared = double.metrics["bytes"][-1] - single.metrics["bytes"][-1]
+    per_link = spared / (40 * graph.link_count)
+    assert 0 <= per_link - vectors * 4 * problem.dim <= 4  # a price, where the rule sends one, is a single number
+
+
+def test_a_resumed_run_keeps_its_precision(tmp_path):
+    graph, problem = setting()
+    whole = d3gd.run(ALGORITHMS["DiDGD"], graph, problem, iterations=20, dtype="float32")
+    arguments = {"dtype": "float32", "out": tmp_path / "run", "checkpoint_every": 5}
+    d3gd.run(ALGORITHMS["DiDGD"], graph, problem, iterations=10, **arguments)
+    resumed = d3gd.run(ALGORITHMS["DiDGD"], graph, problem, iterations=20, resume=True, **arguments)
+    assert resumed.x.dtype == np.float32
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    with pytest.raises(d3gd.D3GDError, match="another experiment"):
+        d3gd.run(ALGORITHMS["DiDGD"], graph, problem, iterations=30, resume=True, out=tmp_path / "run")
+
+
+def test_other_precisions_are_refused():
+    graph, problem = setting()
+    with pytest.raises(d3gd.D3GDError, match="float16"):
+        d3gd.run(ALGORITHMS["DiDGD"], graph, problem, iterations=1, dtype="float16")
