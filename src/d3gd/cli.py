@@ -235,7 +235,7 @@ def graph(
     if name.endswith(".toml"):
         if keys:
             raise SettingsError(f"--{next(iter(keys))} does not go with {name}; change the file instead")
-        plan = load(name, weights=weights and {"kind": weights})
+        plan = load(name, optional=("algorithm", "iterations"), weights=weights and {"kind": weights})
         (network, matrix), kind = plan.network(), plan.parts["weights"]["kind"]
     else:
         kind = weights or "metropolis"

@@ -4,7 +4,9 @@ import csv
 import itertools
 import json
 import math
+import runpy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -437,6 +439,24 @@ def test_the_table_becomes_a_data_frame():
     frame = compared().to_pandas()
     assert frame["method"].tolist() == ["Centralized", "PerronD3GD"]
     assert (frame["value_low"] <= frame["value_high"]).all()
+
+
+def test_every_methods_page_gets_its_own_rows_and_once(tmp_path, blank):
+    compared(only=["PerronD3GD", "PerronD3GD rule=local", "DGD"], out=tmp_path / "compare" / "ring")
+    pages = tmp_path / "methods"
+    pages.mkdir()
+    (pages / "perron_d3gd.md").write_text("# PerronD3GD\n\n<!-- comparison -->\n\nold\n\n<!-- /comparison -->\n\nend\n")
+    (pages / "dgd.md").write_text("# DGD\n\n<!-- comparison -->\n")
+    (pages / "about.md").write_text("nothing")
+    script = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "method_rows.py"))
+    for _ in range(2):
+        script["main"](pages, [tmp_path / "compare" / "ring" / "compare.json"])
+        text = (pages / "perron_d3gd.md").read_text()
+        assert text.startswith("# PerronD3GD\n") and text.endswith("\n\nend\n") and "old" not in text
+        assert [text.count(word) for word in ("| PerronD3GD |", "| PerronD3GD rule=local |", "| DGD |")] == [1, 1, 0]
+        assert "(../compare/ring/compare.md)" in text
+        assert (pages / "dgd.md").read_text().count("needs undirected links") == 1
+    assert (pages / "about.md").read_text() == "nothing"
 
 
 # --- names and bad input ---

@@ -186,7 +186,10 @@ def content(comparison: "Comparison") -> dict[str, Any]:
         "reading": reading(comparison),
         "versions": dict(comparison.versions),
         "rows": [_strict(asdict(row)) for row in comparison.rows],
-        "table": {"header": header(comparison), "rows": [cells(row) for row in comparison.rows]},
+        "markdown": {
+            "header": header(comparison),
+            "rows": [[plain_markdown(text) for text in cells(row)] for row in comparison.rows],
+        },
     }
 
 
