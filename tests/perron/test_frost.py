@@ -31,33 +31,6 @@ def test_the_tracked_sum_is_conserved(graph, data, rule, order):
         assert np.allclose(pi @ after.s, total, rtol=1e-11, atol=1e-11 * np.abs(after.s).max())
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_it_is_the_recursion_of_the_docstring(order):
-    graph, weights = random_network(1)
-    problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
-    path = states(d3gd.FROST(step_size=0.05, rule="fixed", combine=order), graph, weights, problem, 50)
-    A, pi = weights.toarray(), perron(weights)[:, None]
-    x, g = np.zeros((6, 3)), problem.gradients(np.zeros((6, 3)))
-    s = g / pi
-    for state in path:
-        assert np.allclose(state.x, x, rtol=1e-10, atol=1e-13)
-        x = A @ (x - 0.05 / 6 * s) if order == "after" else A @ x - 0.05 / 6 * s
-        new = problem.gradients(x)
-        s, g = A @ s + (new - g) / pi, new
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("seed", range(3))
-def test_it_reaches_the_optimum_of_quadratics(order, rule, seed):
-    graph, A = random_network(seed)
-    problem = d3gd.problems.quadratic(agents=6, dim=3, seed=seed)
-    algorithm = d3gd.FROST(step_size=0.05, rule=rule, combine=order)
-    result = d3gd.run(algorithm, graph, problem, weights=A, iterations=2000, every=2000)
-    assert np.abs(result.x - problem.optimum).max() < 1e-6
-    assert result.metrics["disagreement"][-1] < 1e-12
-
-
 @settings(max_examples=12, deadline=None)
 @given(graph=digraphs(min_n=2, max_n=10), data=st.data())
 def test_weights_planned_for_mixing_come_from_the_network_alone_and_cost_less(graph, data):

@@ -1,0 +1,54 @@
+"""On quadratics every method converges by the factor that its iteration matrix has."""
+
+import numpy as np
+import pytest
+
+import d3gd
+from tests.battery.cases import GRAPHS, admissible, initial_weights, name_of
+from tests.battery.theory import RATES, factor
+from tests.methods import every_method
+from tests.paper.stepping import states
+
+# While weights move, an iteration is not linear, and there is no factor.
+MOVING = ("D3GD", "PerronD3GD planned", "PerronD3GD local")
+METHODS = {name: algorithm for name, algorithm in every_method(0.25).items() if not name.startswith(MOVING)}
+ORDER = 8  # modes of convergence that are told apart
+
+
+def measured_factor(path):
+    """The largest root of the linear recurrence that the distances from the end follow, once they are small."""
+    away = np.array(path).reshape(len(path), -1) - np.ravel(path[-1])
+    size = np.linalg.norm(away, axis=1)
+    first, last = (np.flatnonzero(size > level)[-1] for level in (1e-5, 1e-10))
+    away, size = away[first:last], size[first:last]
+    steps = np.arange(len(away))
+    # Against the mean decline, the modes that matter neither grow nor shrink, and roots of mere noise lie inside.
+    decline = np.exp(np.polyfit(steps, np.log(size), 1)[0])
+    even = away / size[0] / decline ** steps[:, None]
+    past = np.column_stack([even[j : len(even) - ORDER + j].ravel() for j in range(ORDER)])
+    recurrence = np.linalg.lstsq(past, even[ORDER:].ravel(), rcond=1e-6)[0]
+    return decline * np.abs(np.roots([1, *-recurrence[::-1]])).max()
+
+
+CASES = [
+    pytest.param(method, graph, id=f"{method}-{graph}")
+    for method, algorithm in METHODS.items()
+    for graph in ("erdos-renyi", "undirected erdos-renyi")
+    if graph in admissible(algorithm)
+]
+
+
+def test_every_method_has_a_factor():
+    missing = {name_of(algorithm) for algorithm in METHODS.values()} - set(RATES)
+    assert not missing, f"tests/battery/theory.py does not know how fast {missing} converge; add their matrix to RATES"
+
+
+@pytest.mark.parametrize(("method", "name"), CASES)
+def test_it_converges_by_the_factor_of_its_matrix(method, name):
+    algorithm, graph = METHODS[method], GRAPHS[name]
+    rng = np.random.default_rng(0)
+    # One number per model, so that modes lie apart; agents curve differently, so that the network matters.
+    problem = d3gd.problems.Quadratic(rng.uniform(0.2, 1.0, (graph.n, 1, 1)), rng.normal(size=(graph.n, 1)))
+    path = states(algorithm, graph, d3gd.weights.metropolis(graph), problem, 1200, x0=np.ones((graph.n, 1)))
+    step = RATES[name_of(algorithm)](algorithm, initial_weights(algorithm, graph, path[0]))
+    assert abs(measured_factor([algorithm.point(s) for s in path]) - factor(step, problem)) < 5e-5

@@ -1,0 +1,36 @@
+"""Every method on every problem and admissible graph ends at the optimum, or at its known distance from it."""
+
+import numpy as np
+import pytest
+
+from d3gd.algorithms import catalogue
+from tests.battery.cases import METHODS, PROBLEMS, admissible, name_of, problem, rest, settle
+from tests.battery.theory import REST
+
+# Milliseconds an iteration: for these, every graph with one problem and every problem with two graphs.
+SLOW = ("D3GD global", "D3GD exact")
+CASES = [
+    pytest.param(method, kind, graph, id=f"{method}-{kind}-{graph}")
+    for method, algorithm in METHODS.items()
+    for i, graph in enumerate(admissible(algorithm))
+    for j, kind in enumerate(PROBLEMS)
+    if not method.startswith(SLOW) or i % 3 == j
+]
+
+
+def test_a_method_is_exact_or_its_rest_is_known():
+    for method, algorithm in METHODS.items():
+        assert algorithm.exact or name_of(algorithm) in REST, (
+            f"{method} does not end at a stationary point, and tests/battery/theory.py does not say where it does; "
+            "add the matrices B and D of its resting place (I - B) X + D G(X) = 0 to REST"
+        )
+    assert {name_of(algorithm) for algorithm in METHODS.values()} == set(catalogue.methods())
+
+
+@pytest.mark.parametrize(("method", "kind", "graph"), CASES)
+def test_it_comes_to_rest_where_theory_says(method, kind, graph):
+    algorithm = METHODS[method]
+    network = admissible(algorithm)[graph]
+    objective = problem(kind, network.n)
+    net, s = settle(algorithm, network, objective)
+    np.testing.assert_allclose(algorithm.point(s), rest(algorithm, network, net, s, objective), rtol=0, atol=1e-9)

@@ -1,0 +1,89 @@
+"""What a method conserves, it conserves at every iteration."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import d3gd
+from tests.battery.cases import GRAPHS, METHODS, initial_weights, name_of
+from tests.battery.textbook import perron
+from tests.paper.stepping import network, random_network, states
+
+
+def _all_alike(a, net, s, after, g, pi):
+    yield after.x, np.tile(after.x[0], (len(g), 1))
+
+
+def _trackers_are_averages(a, net, s, after, g, pi):
+    yield after.Y.sum(axis=1), 1
+
+
+def _mean_follows_gradients(a, net, s, after, g, pi):
+    yield after.x.sum(axis=0), (s.x - a.step_size * g).sum(axis=0)
+
+
+def _weighted_trackers(a, net, s, after, g, pi):
+    yield pi @ after.Y, pi
+
+
+def _tracked_gradients(a, net, s, after, g, pi):
+    yield after.s.sum(axis=0), g.sum(axis=0)  # a state keeps mixed trackers, and mixing keeps their sum
+
+
+def _weighted_gradients(a, net, s, after, g, pi):
+    yield pi @ after.s, pi @ (g / a.scale(net, s)[:, None])
+
+
+def _corrections_cancel(a, net, s, after, g, pi):
+    yield after.w.sum(axis=0), 0
+
+
+def _mass(a, net, s, after, g, pi):
+    yield after.mass.w.sum(), len(g)
+    yield net.reduce(after.mass.a), 1
+
+
+def _pushed(a, net, s, after, g, pi):
+    yield from _mass(a, net, s, after, g, pi)
+    yield after.u.sum(axis=0), (s.u - a.step_size * g).sum(axis=0)
+
+
+def _pushed_and_tracked(a, net, s, after, g, pi):
+    yield from _mass(a, net, s, after, g, pi)
+    yield from _tracked_gradients(a, net, s, after, g, pi)
+
+
+SUMS = {
+    "Centralized": _all_alike,
+    "D3GD": _trackers_are_averages,  # nothing more, since its weights move
+    "DGD": _mean_follows_gradients,
+    "DiDGD": _weighted_trackers,
+    "DIGing": _tracked_gradients,
+    "EXTRA": lambda a, net, s, after, g, pi: [(after.m.sum(axis=0), after.x.sum(axis=0))],
+    "ExactDiffusion": lambda a, net, s, after, g, pi: [(after.psi.sum(axis=0), after.x.sum(axis=0))],
+    "FROST": _weighted_gradients,
+    "PerronD3GD": _corrections_cancel,
+    "PushDIGing": _pushed_and_tracked,
+    "PushPull": _tracked_gradients,
+    "SGP": _pushed,
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sums_are_conserved(method):
+    algorithm = METHODS[method]
+    assert name_of(algorithm) in SUMS, f"say in SUMS what {name_of(algorithm)} conserves at every iteration"
+    graph, weights = random_network(1)
+    if algorithm.needs == "undirected links":
+        graph = GRAPHS["grid"]
+        weights = d3gd.weights.metropolis(graph)
+    problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
+    net = network(algorithm, graph, weights)
+    x0 = np.random.default_rng(0).normal(size=(6, 3))
+    path = states(algorithm, graph, weights, problem, 60, x0=x0)
+    A = initial_weights(algorithm, graph, path[0]) if name_of(algorithm) == "FROST" else weights.toarray()
+    for s, after in pairwise(path):
+        g = problem.gradients(algorithm.point(s))
+        for found, conserved in SUMS[name_of(algorithm)](algorithm, net, s, after, g, perron(A)):
+            np.testing.assert_allclose(found, np.broadcast_to(conserved, np.shape(found)), rtol=1e-11, atol=1e-11)

@@ -1,0 +1,183 @@
+"""Every method as its paper prints it: dense matrices, all agents at once, nothing from the library.
+
+A is row-stochastic (W if symmetric), C column-stochastic; X, G and S have one row per agent. Each function returns the
+models of all iterations. To be picked up by the battery, a function has the name of its method.
+"""
+
+import numpy as np
+
+from tests.paper import textbook as paper
+
+
+def perron(A):
+    """The left eigenvector of A for the eigenvalue 1, scaled to sum to one."""
+    return paper.perron(A)
+
+
+def Centralized(setting, A, C, gradients, X, T):
+    """Heavy ball on the mean of all objectives; the first iteration has no momentum."""
+    x = was = X.mean(axis=0)
+    path = [np.tile(x, (len(X), 1))]
+    for _ in range(T):
+        mean = gradients(path[-1]).mean(axis=0)
+        x, was = x - setting.step_size * mean + setting.momentum * (x - was), x
+        path.append(np.tile(x, (len(X), 1)))
+    return path
+
+
+def DiDGD(setting, A, C, gradients, X, T):
+    """Eq. (strategy:1) of Du and Wai."""
+    return paper.didgd(gradients, A, X, lambda k: setting.step_size, T)
+
+
+def D3GD(setting, A, C, gradients, X, T):
+    """Eq. (pgd) and Algorithm 1 of Du and Wai; their eq. (naivedecay) has its own tests."""
+    hears = [list(np.flatnonzero(row)) for row in A]
+    path, _ = paper.d3gd(
+        gradients,
+        A,
+        hears,
+        X,
+        lambda k: setting.step_size,
+        lambda k: setting.refine_step,
+        setting.anchor,
+        T,
+        rule=setting.rule,
+        chain_rule=setting.chain_rule,
+    )
+    return path
+
+
+def DGD(setting, A, C, gradients, X, T):
+    """Yuan, Ling and Yin, eq. (3); diffusion, Chen and Sayed, eq. (ATC)."""
+    path = [X]
+    for _ in range(T):
+        G = gradients(X)
+        X = A @ X - setting.step_size * G if setting.combine == "before" else A @ (X - setting.step_size * G)
+        path.append(X)
+    return path
+
+
+def EXTRA(setting, A, C, gradients, X, T):
+    """Shi, Ling, Wu and Yin, Algorithm 1, with W~ = (I + W) / 2."""
+    eye, alpha = np.eye(len(X)), setting.step_size
+    half = (eye + A) / 2
+    path = [X, A @ X - alpha * gradients(X)]
+    for _ in range(T - 1):
+        before, now = path[-2:]
+        path.append((eye + A) @ now - half @ before - alpha * (gradients(now) - gradients(before)))
+    return path
+
+
+def ExactDiffusion(setting, A, C, gradients, X, T):
+    """Yuan, Ying, Zhao and Sayed, Algorithm 1, without psi: the second-order recursion that D2 prints."""
+    alpha, half = setting.step_size, (np.eye(len(X)) + A) / 2
+    path = [X, half @ (X - alpha * gradients(X))]
+    for _ in range(T - 1):
+        before, now = path[-2:]
+        path.append(half @ (2 * now - before - alpha * (gradients(now) - gradients(before))))
+    return path
+
+
+def _tracking(gradients, X, T, beta, move, track, seen=lambda U, k: U):
+    """The order of gradient tracking: models first, then trackers with the gradients at the new models."""
+    U = was = X
+    S = G = gradients(X)
+    path = [X]
+    for k in range(T):
+        U, was = move(U, S) + beta * (U - was), U
+        new = gradients(seen(U, k + 1))
+        S, G = track(S, new, G, k + 1), new
+        path.append(seen(U, k + 1))
+    return path
+
+
+def DIGing(setting, A, C, gradients, X, T):
+    """Nedić, Olshevsky and Shi, Algorithm 1; Xu et al., Aug-DGM; SONATA mixes models after, trackers before."""
+    alpha = setting.step_size
+    moves = {"before": lambda X, S: A @ X - alpha * S}
+    tracks = {"both": lambda S, new, G, k: A @ (S + new - G)}
+    return _tracking(
+        gradients,
+        X,
+        T,
+        setting.momentum,
+        moves.get(setting.combine, lambda X, S: A @ (X - alpha * S)),
+        tracks.get(setting.combine, lambda S, new, G, k: A @ S + new - G),
+    )
+
+
+def PushPull(setting, A, C, gradients, X, T):
+    """Pu, Shi, Xu and Nedić, eq. (3); AB and ABm of Xin and Khan mix before the step."""
+    n = len(X)
+    alpha = setting.step_size / (n * perron(A) @ perron(C.T))
+    before = setting.combine == "before"
+    return _tracking(
+        gradients,
+        X,
+        T,
+        setting.momentum,
+        (lambda X, S: A @ X - alpha * S) if before else (lambda X, S: A @ (X - alpha * S)),
+        lambda S, new, G, k: C @ S + new - G,
+    )
+
+
+def PushDIGing(setting, A, C, gradients, X, T):
+    """Nedić, Olshevsky and Shi, Algorithm 2."""
+    ones = np.ones((len(X), 1))
+    return _tracking(
+        gradients,
+        X,
+        T,
+        0.0,
+        lambda U, S: C @ (U - setting.step_size * S),
+        lambda S, new, G, k: C @ S + new - G,
+        seen=lambda U, k: U / (np.linalg.matrix_power(C, k) @ ones),
+    )
+
+
+def FROST(setting, A, C, gradients, X, T):
+    """Xin, Xi and Khan, Algorithm 1, where [y_i]_i is the diagonal of the powers of A, or its limit."""
+    n = len(X)
+    alpha = setting.step_size / n
+
+    def scaled(G, k):
+        y = np.diag(np.linalg.matrix_power(A, k)) if setting.perron == "tracked" else perron(A)
+        return G / y[:, None]
+
+    before = setting.combine == "before"
+    U = was = X
+    G = gradients(X)
+    S = scaled(G, 0)
+    path = [X]
+    for k in range(T):
+        U, was = (A @ U - alpha * S if before else A @ (U - alpha * S)) + setting.momentum * (U - was), U
+        new = gradients(U)
+        S, G = A @ S + scaled(new, k + 1) - scaled(G, k), new
+        path.append(U)
+    return path
+
+
+def SGP(setting, A, C, gradients, X, T):
+    """Assran, Loizou, Ballas and Rabbat, Algorithm 1."""
+    w = np.ones((len(X), 1))
+    path, U = [X], X
+    for _ in range(T):
+        U, w = C @ (U - setting.step_size * gradients(U / w)), C @ w
+        path.append(U / w)
+    return path
+
+
+def PerronD3GD(setting, A, C, gradients, X, T):
+    """The recursion of docs/perron.md with the initial weights; plans and prices have their own tests."""
+    pi, n = perron(A)[:, None], len(X)
+    second = np.sort(np.abs(np.linalg.eigvals(A)))[-2]
+    gain = min(0.05, 0.5 * (1 / second - 1)) if setting.correct else 0.0
+    w, path = np.zeros_like(X), [X]
+    for _ in range(T):
+        push = (setting.step_size / n * gradients(X) + w) / pi
+        M = X - push if setting.combine == "after" else X
+        w = w + gain * pi * (M - A @ M)
+        X = A @ M if setting.combine == "after" else A @ M - push
+        path.append(X)
+    return path

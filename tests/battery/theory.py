@@ -1,0 +1,219 @@
+r"""Where methods come to rest and how fast, from dense matrices alone.
+
+At rest, a method without memory of gradients solves :math:`(I - B) X + D\, G(X) = 0`, with n x n matrices B and D. On
+quadratics, one iteration multiplies the distance from rest by a matrix that follows from the recurrence. Both are
+written down here from the papers; a function has the name of its method.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from tests.battery.textbook import perron
+
+
+def shares(A):
+    """The column-stochastic weights on A's links: a sender splits equally."""
+    links = (A > 0).astype(float)
+    return links / links.sum(axis=0)
+
+
+def second(A):
+    """|lambda_2|: what a round of mixing leaves of a deviation."""
+    return np.sort(np.abs(np.linalg.eigvals(A)))[-2] if len(A) > 1 else 0.0
+
+
+# Where methods rest with a constant step: (B, D) ----------------------------------------------------------------------
+
+
+def _rest_DGD(setting, A, scale):
+    eye = np.eye(len(A))
+    return A, setting.step_size * (A if setting.combine == "after" else eye)
+
+
+def _rest_DiDGD(setting, A, scale):
+    return A, setting.step_size / len(A) * np.diag(1 / perron(A))
+
+
+def _rest_D3GD(setting, A, scale):
+    # The weights it has ended with, and the Perron weights that froze on the way there.
+    return A, setting.step_size / len(A) * np.diag(1 / scale)
+
+
+def _rest_SGP(setting, A, scale):
+    C = shares(A)
+    w = len(A) * perron(C.T)  # the mass gathers like this
+    return C * w / w[:, None], setting.step_size * C / w[:, None]
+
+
+def _rest_PerronD3GD(setting, A, scale):
+    D = setting.step_size / len(A) * np.diag(1 / perron(A))
+    return A, A @ D if setting.combine == "after" else D
+
+
+REST = {
+    "DGD": _rest_DGD,
+    "DiDGD": _rest_DiDGD,
+    "D3GD": _rest_D3GD,
+    "SGP": _rest_SGP,
+    "PerronD3GD": _rest_PerronD3GD,  # without its correction
+}
+
+
+def rest_of_quadratic(B, D, problem):
+    """The models at rest, from one linear system."""
+    n, d = problem.b.shape
+    eye = np.eye(d)
+    Q = block_diag(*problem.Q)
+    system = np.kron(np.eye(n) - B, eye) + np.kron(D, eye) @ Q
+    return np.linalg.solve(system, np.kron(D, eye) @ Q @ problem.b.ravel()).reshape(n, d)
+
+
+# What an iteration does on quadratics ---------------------------------------------------------------------------------
+
+
+def _one_step(B, D):
+    """X+ = B X - D G."""
+
+    def matrix(problem):
+        eye = np.eye(problem.dim)
+        return np.kron(B, eye) - np.kron(D, eye) @ block_diag(*problem.Q)
+
+    return SimpleNamespace(matrix=matrix, conserved=False, transient=0.0)
+
+
+def _tracking(B, E, F, H, beta=0.0, transient=0.0):
+    """X+ = B X - E S + beta (X - X-), S+ = F S + H (G+ - G), for the state (X, S, X-)."""
+
+    def matrix(problem):
+        d = problem.dim
+        b, e, f, h = (np.kron(M, np.eye(d)) for M in (B, E, F, H))
+        one, none = np.eye(len(b)), np.zeros_like(b)
+        moved = [b + beta * one, -e, -beta * one]
+        change = h @ block_diag(*problem.Q)
+        tracked = [change @ (moved[0] - one), f + change @ moved[1], change @ moved[2]]
+        return np.block([moved, tracked, [one, none, none]])
+
+    return SimpleNamespace(matrix=matrix, conserved=True, transient=transient)
+
+
+def _two_step(P, R, S, T):
+    """X+ = P X + R Q X - (S X- + T Q X-), for the state (X, X-)."""
+
+    def matrix(problem):
+        eye, Q = np.eye(problem.dim), block_diag(*problem.Q)
+        p, r, s, t = (np.kron(M, eye) for M in (P, R, S, T))
+        one, none = np.eye(len(Q)), np.zeros_like(Q)
+        return np.block([[p + r @ Q, -s - t @ Q], [one, none]])
+
+    return SimpleNamespace(matrix=matrix, conserved=True, transient=0.0)
+
+
+def _rate_Centralized(setting, A):
+    def matrix(problem):
+        one = np.eye(problem.dim)
+        beta, H = setting.momentum, problem.Q.mean(axis=0)
+        return np.block([[(1 + beta) * one - setting.step_size * H, -beta * one], [one, 0 * one]])
+
+    return SimpleNamespace(matrix=matrix, conserved=False, transient=0.0)
+
+
+def _rate_DGD(setting, A):
+    return _one_step(*_rest_DGD(setting, A, None))
+
+
+def _rate_DiDGD(setting, A):
+    step = _one_step(*_rest_DiDGD(setting, A, None))
+    step.transient = second(A)  # of the Perron trackers
+    return step
+
+
+def _rate_SGP(setting, A):
+    step = _one_step(*_rest_SGP(setting, A, None))
+    step.transient = second(shares(A))  # of the mass
+    return step
+
+
+def _rate_EXTRA(setting, A):
+    one, gamma = np.eye(len(A)), setting.step_size
+    return _two_step(one + A, -gamma * one, (one + A) / 2, -gamma * one)
+
+
+def _rate_ExactDiffusion(setting, A):
+    half, gamma = (np.eye(len(A)) + A) / 2, setting.step_size
+    return _two_step(2 * half, -gamma * half, half, -gamma * half)
+
+
+def _rate_DIGing(setting, A):
+    one, gamma = np.eye(len(A)), setting.step_size
+    E = gamma * (one if setting.combine == "before" else A)
+    return _tracking(A, E, A, A if setting.combine == "both" else one, setting.momentum)
+
+
+def _rate_PushPull(setting, A):
+    C, one = shares(A), np.eye(len(A))
+    gamma = setting.step_size / (len(A) * perron(A) @ perron(C.T))
+    return _tracking(A, gamma * (one if setting.combine == "before" else A), C, one, setting.momentum)
+
+
+def _rate_PushDIGing(setting, A):
+    C = shares(A)
+    w = len(A) * perron(C.T)
+    B = C * w / w[:, None]  # on models X = U / w
+    return _tracking(B, setting.step_size * C / w[:, None], C, np.eye(len(A)), transient=second(C))
+
+
+def _rate_FROST(setting, A):
+    one, gamma = np.eye(len(A)), setting.step_size / len(A)
+    E = gamma * (one if setting.combine == "before" else A)
+    transient = second(A) if setting.perron == "tracked" else 0.0
+    return _tracking(A, E, A, np.diag(1 / perron(A)), setting.momentum, transient)
+
+
+def _rate_PerronD3GD(setting, A):
+    if not setting.correct:
+        return _one_step(*_rest_PerronD3GD(setting, A, None))
+    n, pi = len(A), perron(A)
+    gain = min(0.05, 0.5 * (1 / second(A) - 1))
+
+    def matrix(problem):
+        eye, Q = np.eye(problem.dim), block_diag(*problem.Q)
+        a, p = np.kron(A, eye), np.kron(np.diag(pi), eye)
+        one, inverse = np.eye(len(Q)), np.linalg.inv(p)
+        push = [inverse @ (setting.step_size / n * Q), inverse]
+        if setting.combine == "after":
+            message = [one - push[0], -push[1]]
+            moved = [a @ part for part in message]
+        else:
+            message = [one, 0 * one]
+            moved = [a - push[0], -push[1]]
+        corrected = [gain * p @ (one - a) @ part for part in message]
+        return np.block([moved, [corrected[0], one + corrected[1]]])
+
+    return SimpleNamespace(matrix=matrix, conserved=True, transient=0.0)
+
+
+RATES = {
+    "Centralized": _rate_Centralized,
+    "DGD": _rate_DGD,
+    "DiDGD": _rate_DiDGD,
+    "SGP": _rate_SGP,
+    "EXTRA": _rate_EXTRA,
+    "ExactDiffusion": _rate_ExactDiffusion,
+    "DIGing": _rate_DIGing,
+    "PushPull": _rate_PushPull,
+    "PushDIGing": _rate_PushDIGing,
+    "FROST": _rate_FROST,
+    "PerronD3GD": _rate_PerronD3GD,
+}
+
+
+def factor(step, problem):
+    """By how much an iteration shrinks the distance from rest in the long run."""
+    moduli = np.linalg.eigvals(step.matrix(problem))
+    if step.conserved:  # one eigenvalue 1 per entry of a model: what is conserved neither grows nor shrinks
+        nearest = np.argsort(np.abs(moduli - 1))
+        assert np.abs(moduli[nearest[: problem.dim]] - 1).max() < 1e-6
+        moduli = moduli[nearest[problem.dim :]]
+    return max(np.abs(moduli).max(), step.transient)

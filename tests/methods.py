@@ -1,0 +1,26 @@
+"""Every method of the catalogue in all its variants, for the tests that hold for all of them."""
+
+from dataclasses import fields
+
+from d3gd.algorithms import catalogue
+
+MOMENTUM = 0.3
+
+
+def every_method(step_size):
+    """Instances by name: all choices among words; for the first and the last of them, also whatever can be switched.
+
+    "auto" is left out: it stands for one of the other choices.
+    """
+    made = {}
+    for name, method in catalogue.methods().items():
+        words = [choice for choice in catalogue.variants(method) if "auto" not in choice.values()]
+        for choice in words:
+            made[" ".join([name, *choice.values()])] = method(step_size=step_size, **choice)
+        for field in fields(method):
+            switched = MOMENTUM if field.name == "momentum" else not field.default
+            if field.name == "momentum" or field.type is bool:
+                for choice in (words[0], words[-1]):
+                    label = " ".join([name, *choice.values(), f"{field.name}={switched}"])
+                    made[label] = method(step_size=step_size, **choice, **{field.name: switched})
+    return made
