@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
     from d3gd.algorithms.sgp import SGP
+    from d3gd.conditions import Conditions
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
 _HOMES = {
+    "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
     "D3GD": "algorithms.d3gd",
     "D3GDError": "errors",
@@ -54,6 +56,7 @@ __all__ = [
     "FROST",
     "SGP",
     "Centralized",
+    "Conditions",
     "D3GDError",
     "DIGing",
     "DiDGD",

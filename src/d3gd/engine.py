@@ -14,6 +14,8 @@ from d3gd import records
 from d3gd import weights as weighting
 from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.arrays import CSR, Floats
+from d3gd.conditioned import ConditionedNetwork, Under
+from d3gd.conditions import Conditions
 from d3gd.digest import digest
 from d3gd.errors import ProblemError, SettingsError, WeightsError
 from d3gd.graphs import Digraph
@@ -54,6 +56,7 @@ def run(
     seed: int = 0,
     weights: CSR | None = None,
     x0: Floats | None = None,
+    conditions: Conditions | None = None,
     metrics: Iterable[str] | Mapping[str, Metric] | None = None,
     target: Mapping[str, float] | None = None,
     callbacks: Sequence[Callback] = (),
@@ -76,6 +79,8 @@ def run(
         seed: The key of the algorithm's own random draws; a problem has its own.
         weights: The initial weights; Metropolis weights by default.
         x0: The initial models, (n, d) or one (d,) for all; zeros by default.
+        conditions: What the network does to messages and agents; by default everything arrives at once. A method that
+            does not survive them is refused, unless they say that it may be biased.
         metrics: Names from ``d3gd.metrics.METRICS``, or a mapping of names to functions of a snapshot.
         target: Stop at the first record where each of these metrics is at or below its value.
         callbacks: Called with the snapshot at every record; one that returns True stops the run.
@@ -113,7 +118,7 @@ def run(
     with ranks.together():
         matrix = _checked_network(graph, weights)
         require_admissible(algorithm, graph, matrix)
-        net = Network(graph, matrix, seed=seed, sees_all=algorithm.needs == "all agents", transport=ranks, dtype=dtype)
+        method, net, biased = _placed(algorithm, graph, matrix, conditions, seed=seed, transport=ranks, dtype=dtype)
         made = ranks.ranks == 1 and not is_factory(problem)
         part = problem if made else part_of(problem, net.agents, graph.n)
         start = _checked_start(graph, len(net.agents), part, x0).astype(net.dtype)
@@ -131,19 +136,22 @@ def run(
         "every": every,
         "seed": seed,
         "dtype": dtype,
+        **({} if conditions is None else {"conditions": conditions.describe()}),
+        **({"biased": biased} if biased else {}),
         "metrics": log.names,
         "versions": records.versions(),
         **(notes or {}),
     }
     plan = [describe(algorithm), graph.indptr, graph.sources, matrix.data, start, iterations, every, seed, log.names]
-    plan += [dict(target or {}), checkpoint_every, out is None, resume]
+    plan += [settings.get("conditions"), dict(target or {}), checkpoint_every, out is None, resume]
     ranks.require_same(digest(*plan), "an experiment (algorithm, network, start or settings)")
     with threadpool_limits(1, "blas"):
-        at, seconds_before = _Position(0, algorithm.init(net, start[net.agents]), 0), 0.0
+        at, seconds_before = _Position(0, method.init(net, start[net.agents]), 0), 0.0
     folder = None
     if out is not None:
         data = whole.fingerprint() if isinstance(whole, Problem) else settings["problem"]
         identity = [settings["algorithm"], data, every, seed, dtype, log.names]
+        identity += [settings["conditions"]] if conditions is not None else []
         with ranks.together():
             if ranks.ranks > 1:
                 kinds(at.state)  # better to learn before the first iteration than at the first checkpoint
@@ -187,7 +195,7 @@ def run(
     ):
         try:
             while status is None:
-                k, x = at.k, algorithm.point(at.state)
+                k, x = at.k, method.point(at.state)
                 due = k % every == 0 or k >= iterations
                 runaway = (due or k % _LOOK == 0) and ranks.any(not np.abs(x).max() <= limit)
                 if (due or runaway) and not log.has(k):
@@ -196,8 +204,8 @@ def run(
                     snapshot = Snapshot(
                         k=k,
                         x=seen,
-                        weights=graph.matrix(halo.everywhere(algorithm.weights(net, at.state))),
-                        scale=_gathered(halo, algorithm.scale(net, at.state)),
+                        weights=graph.matrix(halo.everywhere(method.weights(net, at.state))),
+                        scale=_gathered(halo, method.scale(net, at.state)),
                         problem=whole,
                         step_size=getattr(algorithm, "step_size", float("nan")),
                         bytes_sent=int(halo.total(np.array(at.bytes_sent))),
@@ -216,7 +224,7 @@ def run(
                 if status is not None or (k > 0 and k % saves == 0):
                     save()
                 if status is None:
-                    state = algorithm.step(net, net.precise(part.gradients(x, k)), at.state, k)
+                    state = method.step(net, net.precise(part.gradients(x, k)), at.state, k)
                     at = _Position(k + 1, state, net.bytes_sent)
         except WeightsError as error:  # the refined weights no longer make a network
             status, message = "diverged", f"iteration {at.k}: {error}"
@@ -227,10 +235,10 @@ def run(
     result = Result(
         iterations=log.iterations(),
         metrics=log.arrays(),
-        x=halo.everyone(algorithm.point(at.state)),
-        weights=graph.matrix(halo.everywhere(algorithm.weights(net, at.state))),
+        x=halo.everyone(method.point(at.state)),
+        weights=graph.matrix(halo.everywhere(method.weights(net, at.state))),
         status=status,
-        message=message,
+        message="; ".join(filter(None, (message, biased))),
         seconds=seconds(),
         settings=settings,
     )
@@ -247,6 +255,23 @@ def describe(settings: Any) -> dict[str, Any]:
         # Not by its repr: the address in it would be another one in the process that resumes.
         **{name: getattr(value, "__qualname__", value) if callable(value) else value for name, value in fields.items()},
     }
+
+
+def _placed(
+    algorithm: Algorithm[Any],
+    graph: Digraph,
+    weights: CSR,
+    conditions: Conditions | None,
+    **how: Any,
+) -> tuple[Algorithm[Any], Network, str]:
+    """Return the algorithm as it runs on its network, that network, and what to say about both."""
+    how["sees_all"] = algorithm.needs == "all agents"
+    if conditions is None:
+        return algorithm, Network(graph, weights, **how), ""
+    biased = conditions.require_survival(algorithm)
+    conditions.require_fit(graph)
+    net = ConditionedNetwork(graph, weights, conditions, **how)
+    return Under(algorithm, net, pauses="pauses" in conditions.hardships), net, biased
 
 
 def _checked_network(graph: Digraph, weights: CSR | None) -> CSR:

@@ -1,5 +1,6 @@
 """A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -9,7 +10,7 @@ from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.errors import TransportError
 from d3gd.partition import partition
-from d3gd.state import flatten, kinds, restore
+from d3gd.state import expecting, flatten, kinds, restore
 from d3gd.transports.base import Transport
 
 S = TypeVar("S")
@@ -139,6 +140,8 @@ class Halo:
             return restore(template, arrays)
         places = {"agent": self._agents, "edge": self._edges}
         own: dict[str, Array] = {}
+        shapes = self.transport.told(json.dumps({name: array.shape[1:] for name, array in arrays.items()}))
+        template = expecting(template, json.loads(shapes), len(self.block.edges))
         kind = kinds(template)
         for name, expected in flatten(template).items():
             what = f"split {name} {expected.dtype.str}{expected.shape[1:]}"

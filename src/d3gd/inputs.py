@@ -40,6 +40,28 @@ def edges(*, n: int | None = None, edges: Sequence[Sequence[int]] | None = None,
     return Digraph.from_edges(size, pairs)
 
 
+def links_among(graph: Digraph, file: str) -> Digraph:
+    """Return a graph on the agents of another one, by their names if they have any.
+
+    Args:
+        graph: The graph whose agents they are.
+        file: A CSV file as for :func:`edges`.
+    """
+    found = _read_links(Path(file), None)
+    if found.labels is None:
+        pairs = found.edges.tolist()
+    else:
+        number = {name: i for i, name in enumerate(graph.labels or map(str, range(graph.n)))}
+        strangers = [name for name in found.labels if name not in number]
+        if strangers:
+            raise GraphError(f"{file} speaks of {strangers[0]!r}, which is no agent of the network; correct the name")
+        pairs = [[number[found.labels[agent]] for agent in pair] for pair in found.edges.tolist()]
+    try:
+        return Digraph.from_edges(graph.n, pairs, graph.labels)
+    except GraphError as error:
+        raise GraphError(f"{file}: {error}") from None
+
+
 def weights_file(graph: Digraph, file: str) -> CSR:
     """Return weights read from a file and checked against the graph.
 

@@ -50,7 +50,10 @@ class Network:
         dtype: The precision of models; weights over edges, and what says how agents count, are always in double.
         bytes_sent: What :meth:`exchange` has sent over all edges into the block so far; self-loops are free.
         halo: The block's border, for the engine; algorithms have no use for it.
+        reliable: Whether every message arrives, and at once; see :mod:`d3gd.conditions`.
     """
+
+    reliable = True
 
     def __init__(
         self,

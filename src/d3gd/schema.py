@@ -118,6 +118,8 @@ def _word(option: Any) -> str:
 
 
 def _many(option: Any) -> str:
+    if typing.get_origin(option) is tuple:
+        return "[agent, first, until] triples"
     if typing.get_origin(option) is not None:
         return "[source, target] pairs"
     return {int: "whole numbers", float: "numbers", str: "texts in quotes"}[option]

@@ -18,6 +18,7 @@ from typing import Any
 from d3gd import graphs, inputs, problems, records, topologies, weights
 from d3gd.algorithms import catalogue
 from d3gd.arrays import Ints
+from d3gd.conditions import Conditions
 from d3gd.engine import run
 from d3gd.errors import RecordError, SettingsError, TransportError
 from d3gd.result import Result
@@ -62,7 +63,7 @@ class Experiment:
     Attributes:
         path: Where it was read from.
         settings: The arguments of :func:`d3gd.run` outside any table.
-        parts: The tables ``graph``, ``weights``, ``problem`` and ``algorithm``.
+        parts: The tables ``graph``, ``weights``, ``problem`` and ``algorithm``, and ``conditions`` if there is one.
     """
 
     path: Path
@@ -94,6 +95,16 @@ class Experiment:
         graph = self._made("graph", seed=self.seed)
         return graph, self._made("weights", graph=graph)
 
+    def conditions(self, graph: graphs.Digraph) -> Conditions | None:
+        """Return what the network does to messages and agents, if the file says anything of it."""
+        if "conditions" not in self.parts:
+            return None
+        with prefixed(f"{self.path.name}: [conditions]"):
+            table = dict(checked(self.parts["conditions"], _condition_keys(), ""))
+            if table.get("graphs") is not None:
+                table["graphs"] = [inputs.links_among(graph, str(self.path.parent / name)) for name in table["graphs"]]
+            return Conditions(**table)
+
     def _made(self, part: str, **context: Any) -> Any:
         return make(part, self._resolved(self.parts[part]), self.path.name, **context)
 
@@ -110,6 +121,7 @@ class Experiment:
         with ranks.together():
             algorithm = self._made("algorithm")
             graph, matrix = self.network()
+            conditions = self.conditions(graph)
             alone = ranks.ranks == 1
             problem: Any = self.problem(graph.n) if alone else None
         saved: list[bool] = []
@@ -126,6 +138,7 @@ class Experiment:
                 graph,
                 problem if alone else lambda agents: self.part(agents, graph.n),
                 weights=matrix,
+                conditions=conditions,
                 out=out,
                 resume=resume,
                 progress=progress,
@@ -142,13 +155,20 @@ class Experiment:
         path, parts = Path(folder), dict(self.parts)
         for name, table in self.parts.items():
             if "file" in table:
-                original = Path(self._resolved(table)["file"])
-                copy = Path("inputs") / f"{name}{original.suffix}"
-                records.make_folder(path / "inputs")
-                records.write_atomically(path / copy, original.read_bytes())
-                parts[name] = {**table, "file": copy.as_posix()}
+                parts[name] = {**table, "file": self._kept(path, table["file"], name)}
+            if "graphs" in table:
+                files = [self._kept(path, file, f"{name}{i}") for i, file in enumerate(table["graphs"])]
+                parts[name] = {**table, "graphs": files}
         text = dataclasses.replace(self, parts=parts).text
         records.write_atomically(path / "experiment.toml", text.encode())
+
+    def _kept(self, folder: Path, file: str, name: str) -> str:
+        """Copy a file into a folder's inputs, and return where it is from there."""
+        original = self.path.parent / file
+        copy = Path("inputs") / f"{name}{original.suffix}"
+        records.make_folder(folder / "inputs")
+        records.write_atomically(folder / copy, original.read_bytes())
+        return copy.as_posix()
 
     @cached_property
     def text(self) -> str:
@@ -197,7 +217,15 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
             )
         _check_part(name, table, where)
         parts[name] = table
-    tables = [f"[{name}]" for name in KINDS]
+    if "conditions" in content:
+        table = content.pop("conditions")
+        if not isinstance(table, dict):
+            raise SettingsError(
+                f"{where}: [conditions] is {table!r}, not a table; write [conditions] and under it loss = ..."
+            )
+        checked(table, _condition_keys(), f"{where}: [conditions]")
+        parts["conditions"] = table
+    tables = [f"[{name}]" for name in (*KINDS, "conditions")]
     return Experiment(path, checked(content, _run_keys(), f"{where}:", optional=optional, also=tables), parts)
 
 
@@ -234,6 +262,10 @@ def _run_keys() -> Keys:
     keys = keys_of(run)
     names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype")
     return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, only by name
+
+
+def _condition_keys() -> Keys:
+    return keys_of(Conditions) | {"graphs": (list[str] | None, False)}  # in a file, only by their files
 
 
 def _check_part(part: str, table: Table, where: str, given: Table | None = None) -> dict[str, Any]:

@@ -17,8 +17,10 @@ PerEdge: TypeAlias = Annotated[Floats, "edge"]  # first axis: the block's edges 
 Common: TypeAlias = Annotated[Floats, "common"]  # every agent has worked it out, all to the same bits
 Scalar: TypeAlias = Annotated[float, "scalar"]  # one number, the same for all agents
 Count: TypeAlias = Annotated[int, "scalar"]
+Mail: TypeAlias = Annotated[dict[str, Floats], "edge"]  # per edge, under names that only time tells
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 def _is_namedtuple(value: object) -> bool:
@@ -39,6 +41,8 @@ def flatten(state: Any, prefix: str = "") -> dict[str, Array]:
     for name, value in zip(state._fields, state, strict=True):
         if _is_namedtuple(value):
             arrays |= flatten(value, f"{prefix}{name}.")
+        elif isinstance(value, dict):
+            arrays |= {f"{prefix}{name}.{key}": array for key, array in value.items()}
         else:
             arrays[prefix + name] = np.asarray(value)
     return arrays
@@ -66,7 +70,8 @@ def kinds(state: Any, prefix: str = "") -> dict[str, str]:
                 f"field {name!r} of {type(state).__name__} does not say what it follows; declare it as one of "
                 "d3gd.state.PerAgent, Flags, PerEdge, Common, Scalar or Count to run it on several ranks"
             )
-        found[prefix + name] = kind
+        names = [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
+        found |= {prefix + each: kind for each in names}
     return found
 
 
@@ -76,8 +81,54 @@ def restore(template: S, arrays: dict[str, Array], prefix: str = "") -> S:
     for name, value in zip(template._fields, template, strict=True):  # type: ignore[attr-defined,call-overload]
         if _is_namedtuple(value):
             fields[name] = restore(value, arrays, f"{prefix}{name}.")
+        elif isinstance(value, dict):
+            fields[name] = _named(arrays, f"{prefix}{name}.")
         elif isinstance(value, np.ndarray):
             fields[name] = arrays[prefix + name]
         else:
             fields[name] = type(value)(arrays[prefix + name])
     return type(template)(**fields)
+
+
+def expecting(template: S, shapes: dict[str, list[int]], edges: int, prefix: str = "") -> S:
+    """Return a template that has room for mail of whatever names and shapes (without the first axis) there are."""
+    fields: dict[str, Any] = {}
+    for name, value in zip(template._fields, template, strict=True):  # type: ignore[attr-defined,call-overload]
+        if _is_namedtuple(value):
+            fields[name] = expecting(value, shapes, edges, f"{prefix}{name}.")
+        elif isinstance(value, dict):
+            found = _named(shapes, f"{prefix}{name}.")
+            fields[name] = {key: np.zeros((edges, *shape)) for key, shape in found.items()}
+        else:
+            fields[name] = value
+    return type(template)(**fields)
+
+
+def keep(old: S, new: S, rows: dict[str, Bools]) -> S:
+    """Return a state like ``new``, but with some agents' and edges' rows of ``old``.
+
+    Args:
+        old: The state before.
+        new: The state after.
+        rows: For the kinds ``"agent"`` and ``"edge"``, which rows to keep.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> class Point(NamedTuple):
+        ...     x: PerAgent
+        >>> keep(Point(np.zeros(3)), Point(np.ones(3)), {"agent": np.array([True, False, False])})
+        Point(x=array([0., 1., 1.]))
+    """
+    before, kind = flatten(old), kinds(new)
+    arrays: dict[str, Array] = {}
+    for name, after in flatten(new).items():
+        if kind[name] in rows:
+            kept = rows[kind[name]].reshape(-1, *[1] * (after.ndim - 1))
+            arrays[name] = np.where(kept, before[name], after)
+        else:
+            arrays[name] = after
+    return restore(new, arrays)
+
+
+def _named(values: dict[str, T], prefix: str) -> dict[str, T]:
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}

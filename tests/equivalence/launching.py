@@ -21,7 +21,8 @@ def command(launcher, ranks, *words):
 
 
 def start(launcher, ranks, *words, cwd, **environment):
-    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **environment}
+    own = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    env = {**os.environ, **own, **environment}
     return subprocess.Popen(
         [str(word) for word in command(launcher, ranks, *map(str, words))],
         cwd=cwd,

@@ -50,7 +50,7 @@ def write(folder: Path, **changes: str) -> Path:
             {"top": "iteration = 10"},
             "experiment.toml: key 'iteration' is not known; did you mean 'iterations'? choose among "
             "iterations, every, seed, target, checkpoint_every, dtype, metrics, [graph], [weights], [problem], "
-            "[algorithm]",
+            "[algorithm], [conditions]",
         ),
         (
             {"algorithm": 'kind = "D3GD"\nstep_size = {begin = 1}'},

@@ -47,7 +47,14 @@ class Algorithm(Protocol[S]):
 
     @property
     def survives(self) -> frozenset[Hardship]:
-        """What the network may do without biasing where the method ends."""
+        r"""What the network may do without biasing where the method ends.
+
+        That is: as :math:`\gamma \to 0`, the models still approach a stationary point of the mean of all objectives.
+        """
+
+    @property
+    def relies_on(self) -> str:
+        """What fails, and biases the method, where the network does anything else; to be read after "it relies on"."""
 
     @property
     def exact(self) -> bool:

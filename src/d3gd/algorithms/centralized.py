@@ -50,6 +50,7 @@ class Centralized:
     needs: ClassVar[Needs] = "all agents"
     # It sends nothing along links. An agent that pauses would no longer hold the common model.
     survives: ClassVar[frozenset[Hardship]] = frozenset({"changing links", "loss", "delay"})
+    relies_on: ClassVar[str] = "one model that all agents hold: who pauses falls behind and is never told"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -72,6 +72,7 @@ class D3GD:
     participation: float = 1.0
 
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

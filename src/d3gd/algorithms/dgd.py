@@ -54,6 +54,7 @@ class DGD:
     needs: ClassVar[Needs] = "undirected links"
     # The models' resting place does not depend on how old messages are; renormalised rows would weigh agents unequally.
     survives: ClassVar[frozenset[Hardship]] = frozenset({"delay"})
+    relies_on: ClassVar[str] = "columns that sum to one: averages over what happened to arrive weigh agents unequally"
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

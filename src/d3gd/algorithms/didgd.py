@@ -1,7 +1,7 @@
 """Directed decentralized gradient descent, the paper's eq. (strategy:1)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, get_args
 
 from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
@@ -29,9 +29,20 @@ class DiDGD:
     only row-stochastic. On long cycles :math:`[y_i]_i` first collapses (to :math:`2^{-(n-1)}` on a one-way ring with
     half weights) before it recovers, and the step explodes; ``warmup`` lets it recover first.
 
+    On a network that changes, loses or delays messages, or whose agents pause (:mod:`d3gd.conditions`), y freezes at
+    what happened first. ``averaged`` feeds it with a unit wherever the models take in a gradient,
+
+    .. math::
+        y_i^{k+1} = (1 - \beta_k) \sum_j a_{ij} y_j^k + \beta_k e_i, \qquad \beta_k = \frac{2}{k + 2},
+
+    so that it goes through all that they go through: it tends to the share that each agent's gradients have in the
+    models, whatever makes it, and the method stays unbiased. Where nothing is amiss y then needs longer, 1/k instead of
+    geometrically, but never collapses.
+
     Args:
         step_size: :math:`\gamma_k`, a number or a function of the iteration.
         warmup: How many iterations mix only y, before the models move. The paper has none.
+        averaged: Whether y averages over all products of weights, for networks that change, lose, delay or pause.
 
     Example:
         >>> import d3gd
@@ -47,14 +58,20 @@ class DiDGD:
 
     step_size: float | Schedule
     warmup: int = 0
+    averaged: bool = False
 
     needs: ClassVar[Needs] = "in-neighbours"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         within("warmup", self.warmup, 0, float("inf"))
+
+    @property
+    def survives(self) -> frozenset[Hardship]:
+        """Averaged, y measures what any network makes of the gradients."""
+        return frozenset(get_args(Hardship)) if self.averaged else frozenset()
 
     def init(self, net: Network, x0: Floats) -> DiDGDState:
         """Start from ``x0`` and the unit vectors."""
@@ -67,13 +84,19 @@ class DiDGD:
     def step(self, net: Network, g: Floats, s: DiDGDState, k: int) -> DiDGDState:
         """Mix, and step against the rescaled gradient."""
         if k < self.warmup:
-            return DiDGDState(x=s.x, Y=net.mix(net.a0, net.exchange(Y=s.Y).Y))
+            return DiDGDState(x=s.x, Y=self._tracked(net, net.mix(net.a0, net.exchange(Y=s.Y).Y), k))
         gamma = at(self.step_size, k)
         sent = net.exchange(x=s.x, Y=s.Y)
         return DiDGDState(
             x=net.mix(net.a0, sent.x) - gamma * g / (net.n * net.own(s.Y)),
-            Y=net.mix(net.a0, sent.Y),
+            Y=self._tracked(net, net.mix(net.a0, sent.Y), k),
         )
+
+    def _tracked(self, net: Network, mixed: Floats, k: int) -> Floats:
+        if not self.averaged:
+            return mixed
+        beta = 2 / (k + 2)
+        return (1 - beta) * mixed + beta * net.eye()
 
     def weights(self, net: Network, s: DiDGDState) -> Floats:
         """The weights never change."""

@@ -67,6 +67,7 @@ class DIGing:
 
     needs: ClassVar[Needs] = "undirected links"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "the sum that it tracks, which needs columns that sum to one in every iteration"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -50,6 +50,7 @@ class EXTRA:
 
     needs: ClassVar[Needs] = "undirected links"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "corrections that sum to zero, which needs columns that sum to one every time"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -90,6 +90,7 @@ class FROST:
     momentum: float = 0.0
 
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "the sum that it tracks, which needs the same Perron vector in every iteration"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

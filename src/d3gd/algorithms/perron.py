@@ -49,13 +49,13 @@ class PerronD3GD:
     ``"planned"``
         A sketch of everyone's gradients travels along the edges, and all agents plan the same weights
         (:mod:`d3gd.rules.planned`). The default up to 300 agents, beyond which a plan's n x n algebra and its tables of
-        n sketches at every agent grow too large.
+        n sketches at every agent grow too large. It needs a network on which every message arrives.
     ``"local"``
         Agents learn prices from their in-neighbours alone, a short sketch and a scalar per edge, for a while; then the
         weights stand still and the correction begins (:mod:`d3gd.rules.local`).
     ``"fixed"``
-        The initial weights. The default above 300 agents: the correction alone, which brings most of the gain
-        where gradients are exact.
+        The initial weights. The default above 300 agents, and where messages may not arrive: the correction alone,
+        which brings most of the gain where gradients are exact.
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
@@ -84,12 +84,22 @@ class PerronD3GD:
     correct: bool = True
 
     needs: ClassVar[Needs] = "the network"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("auto", "planned", "local", "fixed"))
         one_of("combine", self.combine, ("after", "before"))
+
+    @property
+    def survives(self) -> frozenset[Hardship]:
+        """Delay leaves the Perron vector what it is, but not the sum of corrections."""
+        return frozenset[Hardship](() if self.correct or self.rule not in ("auto", "fixed") else ("delay",))
+
+    @property
+    def relies_on(self) -> str:
+        """What agents know beforehand must stay so."""
+        corrections = ", and on corrections that sum to zero under it" if self.correct else ""
+        return f"the Perron vector of the weights as they were set up{corrections}"
 
     @property
     def exact(self) -> bool:
@@ -98,7 +108,7 @@ class PerronD3GD:
 
     def _rule(self, net: Network) -> Rule:
         after = self.combine == "after"
-        if self.rule == "fixed" or (self.rule == "auto" and net.n > PLANNED_UP_TO):
+        if self.rule == "fixed" or (self.rule == "auto" and (net.n > PLANNED_UP_TO or not net.reliable)):
             return Fixed()
         return Local(after) if self.rule == "local" else Planned(after, self.correct)
 

@@ -55,6 +55,7 @@ class PushDIGing:
 
     needs: ClassVar[Needs] = "out-degrees"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

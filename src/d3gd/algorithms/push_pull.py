@@ -69,6 +69,7 @@ class PushPull:
 
     needs: ClassVar[Needs] = "out-degrees"
     survives: ClassVar[frozenset[Hardship]] = frozenset()
+    relies_on: ClassVar[str] = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -49,7 +49,9 @@ class SGP:
     step_size: float | Schedule
 
     needs: ClassVar[Needs] = "out-degrees"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
+    # Late messages change how much mass there is, and with it the length of steps, but not who has a share in them.
+    survives: ClassVar[frozenset[Hardship]] = frozenset({"delay"})
+    relies_on: ClassVar[str] = "columns that sum to one: what is sent and never read is mass that is lost"
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.planning import Planner
 from d3gd.rules.base import Rule, Use
@@ -53,6 +54,11 @@ class Planned(Rule):
 
     def init(self, net: Network, x0: Floats) -> PlanState:
         """Start with the initial weights."""
+        if not net.reliable:
+            raise SettingsError(
+                "planned weights need every message to arrive at once: all agents must come to know the same, to plan "
+                'the same; choose rule = "fixed" or "local" under these conditions'
+            )
         sketches = np.zeros((len(net.agents), Sketch(x0.shape[1], SKETCH).length))
         return PlanState(
             now=known(net, net.everywhere_a0),

@@ -1,0 +1,58 @@
+"""What every rank runs on a network that changes, loses and delays messages, and whose agents pause."""
+
+import sys
+from pathlib import Path
+
+import d3gd
+
+AGENTS = 6
+GRAPH = d3gd.graphs.erdos_renyi(AGENTS, 0.6, seed=1)
+CONDITIONS = {
+    "all": d3gd.Conditions(
+        loss=0.2,
+        links=0.8,
+        graphs=[d3gd.Digraph.from_edges(AGENTS, GRAPH.edges[i::2]) for i in range(2)],
+        period=4,
+        pause=0.1,
+        absences=[(1, 15, 25)],
+        delay=3,
+        biased=True,
+    ),
+    "at once": d3gd.Conditions(loss=0.3, pause=0.2, biased=True),
+}
+METHODS = {
+    "DiDGD averaged": d3gd.DiDGD(step_size=0.05, averaged=True),
+    "D3GD exact": d3gd.D3GD(step_size=0.02, rule="exact"),
+    "PerronD3GD local": d3gd.PerronD3GD(step_size=0.02, rule="local"),
+    "PushPull": d3gd.PushPull(step_size=0.01),
+}
+
+
+def runs(folder, iterations, transport=None):
+    """Every method under all conditions, from where its folder stands."""
+    for name, method in METHODS.items():
+        for which, conditions in CONDITIONS.items():
+            yield (
+                f"{name}, {which}",
+                d3gd.run(
+                    method,
+                    GRAPH,
+                    lambda agents: d3gd.problems.quadratic(agents=AGENTS, dim=7, block=agents),
+                    iterations=iterations,
+                    conditions=conditions,
+                    out=Path(folder) / f"{name} {which}",
+                    checkpoint_every=23,
+                    resume=True,
+                    transport=transport,
+                ),
+            )
+
+
+def main(folder, iterations):
+    with d3gd.transports.connect("mpi") as transport:
+        for _ in runs(folder, int(iterations), transport):
+            pass
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
