@@ -7,17 +7,18 @@ import math
 import runpy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 import pytest
 
 import d3gd
+from d3gd.algorithms.base import Hardship
 from d3gd.algorithms.catalogue import methods as catalogue
 from d3gd.errors import D3GDError, GraphError, ProblemError, RecordError, SettingsError
 from d3gd.experiments import compare_figure, compare_text
 from d3gd.experiments.compare import TUNING
-from d3gd.experiments.compare_methods import VARIANTS, chosen, named, usual
+from d3gd.experiments.compare_methods import HARDENED, VARIANTS, chosen, named, usual
 from d3gd.experiments.compare_runs import Run, between
 from d3gd.experiments.compare_scenario import Budget, Case, Given
 from d3gd.experiments.compare_summary import Row, alike, coverage, interval, places, ranked, row_of, target_of
@@ -82,7 +83,7 @@ def run(method="a", step=0.1, seed=0, *, level=1.0, status="completed", budget=B
     k = np.arange(0.0, 101.0, 10.0)
     curve = level ** (k / 100)
     curves = {"iterations": k, "bytes": k * sent, "seconds": k * 0.001, "stationarity": curve, "disagreement": curve}
-    return Run(method, step, seed, status, "", 4, curves, budget)
+    return Run(method, step, seed, status, "", 4, 8, curves, budget)
 
 
 def row(method, values):
@@ -176,6 +177,11 @@ def test_the_byte_budget_buys_what_models_along_all_links_cost():
     case = Case(RING, None, Distance())
     assert Budget(bytes=10 * 8 * 3 * 4 + 1).most(case) == 10
     assert Budget(7, bytes=10 * 8 * 3 * 4).most(case) == 7
+
+
+def test_half_the_precision_buys_twice_the_iterations():
+    case = Case(RING, None, Distance(), dtype="float32")
+    assert Budget(bytes=10 * 8 * 3 * 4).most(case) == 20
 
 
 def test_every_method_spends_the_same_bytes():
@@ -343,6 +349,16 @@ def test_disagreement_ranks_but_does_not_tune():
     assert found.row("DiDGD").value.median == found.row("DiDGD").disagreement
 
 
+def test_what_does_not_survive_the_network_is_shown_as_biased_and_what_does_is_not():
+    found = compared(only=["DiDGD", "DiDGD averaged=true", "Centralized"], conditions=d3gd.Conditions(loss=0.3))
+    assert "biased by loss" in found.row("DiDGD").note
+    assert "biased" not in found.row("DiDGD averaged=true").note + found.row("Centralized").note
+    assert found.row("DiDGD").status == "ranked"
+    assert set(HARDENED) == set(usual(d3gd.Conditions(delay=1))) - set(usual())
+    for words in HARDENED:
+        assert named(words)(0.1).survives == set(get_args(Hardship))
+
+
 def test_seeds_that_draw_the_same_are_told():
     same = compared(problem=Distance())
     assert "Every seed draws the same network" in " ".join(compare_text.reading(same))
@@ -452,7 +468,9 @@ def test_every_methods_page_gets_its_own_rows_and_once(tmp_path, blank):
     for _ in range(2):
         script["main"](pages, [tmp_path / "compare" / "ring" / "compare.json"])
         text = (pages / "perron_d3gd.md").read_text()
-        assert text.startswith("# PerronD3GD\n") and text.endswith("\n\nend\n") and "old" not in text
+        assert text.startswith("# PerronD3GD\n")
+        assert text.endswith("\n\nend\n")
+        assert "old" not in text
         assert [text.count(word) for word in ("| PerronD3GD |", "| PerronD3GD rule=local |", "| DGD |")] == [1, 1, 0]
         assert "(../compare/ring/compare.md)" in text
         assert (pages / "dgd.md").read_text().count("needs undirected links") == 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from d3gd.arrays import CSR
+from d3gd.conditions import Conditions
 from d3gd.errors import SettingsError
 from d3gd.experiments.compare_methods import Maker, chosen
 from d3gd.experiments.compare_plan import Plan
@@ -33,6 +34,7 @@ def compare(
     problem: Any = None,
     *,
     weights: CSR | Callable[[Digraph], CSR] | None = None,
+    conditions: Conditions | None = None,
     methods: Mapping[str, Maker] | None = None,
     only: Sequence[str] | None = None,
     iterations: int | None = None,
@@ -53,6 +55,7 @@ def compare(
             and all that follows. Without any, a directed Erdos-Renyi graph and a classification with label skew.
         problem: The objectives, or a function of the seed that draws them.
         weights: The initial weights, or a function of the graph; Metropolis weights by default.
+        conditions: What the network does to messages and agents. Methods that do not survive it are noted as biased.
         methods: Methods of one's own beside the library's, each a function of the step size, such as
             ``{"mine": lambda gamma: Mine(step_size=gamma)}``.
         only: Names of the methods to compare, with settings where wanted: ``["DiDGD", "PerronD3GD rule=local",
@@ -89,8 +92,8 @@ def compare(
     scenario: Scenario
     first, aim = 0, target
     if graph is None or isinstance(graph, str | Path):
-        if problem is not None or weights is not None:
-            raise SettingsError("a settings file has its own problem and weights; give a graph, or leave them out")
+        if any(part is not None for part in (problem, weights, conditions)):
+            raise SettingsError("a settings file has its own problem, weights and conditions; leave them out")
         experiment = load(DEFAULT if graph is None else graph, optional=("algorithm", "iterations"))
         scenario, first = FromFile(experiment), experiment.seed
         if iterations is None and (budget_bytes is None or "iterations" not in experiment.settings):
@@ -100,14 +103,14 @@ def compare(
     elif problem is None:
         raise SettingsError("a graph was given, but no problem; give one too, or a function of the seed that draws it")
     else:
-        scenario = Given(graph, problem, weights)
+        scenario = Given(graph, problem, weights, conditions)
     count = {"seeds": _SEEDS[quick] if seeds is None else seeds, "jobs": jobs or os.cpu_count() or 1}
     for name, value in (("seeds", count["seeds"]), ("jobs", 1 if jobs is None else jobs)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < TUNING:
             raise SettingsError(f"{name} = {value!r}: it must be a whole number from 1 to {TUNING - 1}")
     plan = Plan(
         scenario=scenario,
-        methods=chosen(only, methods),
+        methods=chosen(only, methods, scenario.case(first).conditions),
         budget=Budget(iterations, budget_bytes),
         metric=metric or "",
         target=aim,

@@ -13,12 +13,19 @@ from d3gd.settings import make, value_of
 Maker: TypeAlias = Callable[[float], Algorithm[Any]]
 
 # Beside every method as it is by default: the variants that differ enough for a line of their own.
-VARIANTS = ("DGD combine=after", "D3GD rule=global", "PerronD3GD rule=local", "PerronD3GD rule=fixed")
+VARIANTS = (
+    "DGD combine=after",
+    "D3GD rule=global",
+    "FROST rule=fixed perron=tracked",  # its agents know nobody but their in-neighbours
+    "PerronD3GD rule=local",
+    "PerronD3GD rule=fixed",
+)
+HARDENED = ("DiDGD averaged=true",)  # for networks that misbehave
 
 
-def usual() -> dict[str, Maker]:
-    """Return the library's methods, each a function of the step size, by name."""
-    names = [*methods(), *VARIANTS]
+def usual(conditions: object = None) -> dict[str, Maker]:
+    """Return the library's methods, each a function of the step size, by name; more where there are conditions."""
+    names = [*methods(), *VARIANTS, *(() if conditions is None else HARDENED)]
     return {name: named(name) for name in sorted(names, key=str.lower)}
 
 
@@ -52,12 +59,13 @@ def _made(table: Mapping[str, Any], where: str, step_size: float) -> Any:
     return make("algorithm", {**table, "step_size": step_size}, where)
 
 
-def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None) -> dict[str, Maker]:
+def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None, conditions: object = None) -> dict[str, Maker]:
     """Return the methods of a comparison.
 
     Args:
         only: Names of the library's methods, with settings, or of one's own; by default all.
         own: A user's methods, each a function of the step size.
+        conditions: What the network does to messages, if anything.
     """
     own = dict(own or {})
     for name, maker in own.items():
@@ -67,7 +75,7 @@ def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None) -> dict[
                 '{"mine": lambda gamma: Mine(step_size=gamma)}'
             )
     if only is None:
-        return usual() | own
+        return usual(conditions) | own
     names = [name.strip() for name in only if name.strip()]
     if not names:
         raise SettingsError(f"no method is left to compare; choose among {', '.join([*usual(), *own])}")

@@ -58,10 +58,12 @@ class Plan:
         metric, tuned_by = self._metrics
         claim(out, self.settings)
         needs: dict[str, str] = {}
+        bias = {}
         rows: list[Row] = []
         for name, make in self.methods.items():
             refusal = self._refusal(name, make, needs)
             rows += [refusal] if refusal else []
+            bias[name] = [] if refusal else self._bias(make(self.grid.start[0]))
         able = [name for name in self.methods if name not in {row.method for row in rows}]
         tuned = self._tuned(able, out, tuned_by)
         _require_any(tuned)
@@ -79,8 +81,8 @@ class Plan:
             if failed or found.diverged:
                 rows.append(_lost(name, needs[name], found._replace(failure=failed)))
             else:
-                edge = "the best step is at the edge of the grid" if found.at_the_edge else ""
-                rows.append(row_of(name, needs[name], runs[name], metric, edge))
+                edge = ["the best step is at the edge of the grid"] if found.at_the_edge else []
+                rows.append(row_of(name, needs[name], runs[name], metric, "; ".join([*bias[name], *edge])))
         target = target_of(rows) if self.target is None else self.target
         return Comparison(
             title=self.scenario.title,
@@ -144,6 +146,12 @@ class Plan:
             return Row(name, needs[name], "refused", short if needs[name] == "undirected links" else str(error))
         return None
 
+    def _bias(self, algorithm: Algorithm[Any]) -> list[str]:
+        """Say what of the network's conditions a method does not survive, if anything."""
+        conditions = self.first.conditions
+        fatal = [] if conditions is None else [h for h in conditions.hardships if h not in algorithm.survives]
+        return [f"biased by {' and '.join(fatal)}"] if fatal else []
+
     def _tuned(self, able: Sequence[str], out: Path, metric: str) -> dict[str, Tuned]:
         def run(keys: Sequence[Key], what: str) -> dict[Key, Run]:
             return self._made(keys, what, out, _TUNING_RECORDS)
@@ -200,6 +208,8 @@ def claim(out: Path, settings: Mapping[str, Any]) -> None:
 
 def _require_fitting(case: Case) -> None:
     case.graph.require_strongly_connected()
+    if case.conditions is not None:
+        case.conditions.require_fit(case.graph)
     if case.problem.agents != case.graph.n:
         raise ProblemError(
             f"the problem has {case.problem.agents} agents but the graph has {case.graph.n}; make both the same size"

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Run:
         status: How it ended, ``"failed"`` where the method raised an error.
         message: What there is to say about that.
         links: How many the network has.
+        width: The bytes that a number takes.
         curves: What was recorded, ``iterations`` among them.
         budget: What it could spend.
     """
@@ -38,6 +39,7 @@ class Run:
     status: str
     message: str
     links: int
+    width: int
     curves: Mapping[str, Floats] = field(repr=False)
     budget: Budget = field(repr=False)
 
@@ -90,7 +92,7 @@ class Piece:
         iterations = self.budget.most(case)
         known, watch = recorded(case.problem, case.graph.n), Stopwatch()
         content = {"key": key, "method": self.method, "step": self.step, "seed": self.seed}
-        content |= {"links": case.graph.link_count, "curves": {}}
+        content |= {"links": case.graph.link_count, "width": case.width, "curves": {}}
         limit = np.inf if self.budget.bytes is None else self.budget.bytes
         try:
             result = engine.run(
@@ -98,6 +100,9 @@ class Piece:
                 case.graph,
                 case.problem,
                 weights=case.weights,
+                # Whoever does not survive is shown all the same, as biased.
+                conditions=None if case.conditions is None else replace(case.conditions, biased=True),
+                dtype=case.dtype,
                 iterations=iterations,
                 every=max(1, iterations // self.records),
                 seed=self.seed,
@@ -119,7 +124,7 @@ class Piece:
 
 def read(content: Mapping[str, Any], budget: Budget) -> Run:
     """Return the run that a piece's content tells of."""
-    words = {name: content[name] for name in ("method", "step", "seed", "status", "message", "links")}
+    words = {name: content[name] for name in ("method", "step", "seed", "status", "message", "links", "width")}
     curves = {name: np.array(values, dtype=np.float64) for name, values in content["curves"].items()}
     return Run(**words, curves=curves, budget=budget)
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from d3gd import weights as weighting
 from d3gd.arrays import CSR
+from d3gd.conditions import Conditions
 from d3gd.digest import digest
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
@@ -21,16 +22,24 @@ class Case(NamedTuple):
     graph: Digraph
     weights: CSR
     problem: Any
+    conditions: Conditions | None = None
+    dtype: Literal["float64", "float32"] = "float64"
+
+    @property
+    def width(self) -> int:
+        """The bytes that a number takes."""
+        return np.dtype(self.dtype).itemsize
 
     @property
     def message(self) -> int:
         """The bytes that one model along every link takes."""
-        return 8 * int(self.problem.dim) * self.graph.link_count
+        return self.width * int(self.problem.dim) * self.graph.link_count
 
     def fingerprint(self) -> str:
         """Return what tells it from other cases."""
         problem = self.problem.fingerprint() if isinstance(self.problem, Problem) else type(self.problem).__name__
-        return digest(self.graph.indptr, self.graph.sources, self.weights.data, problem)
+        conditions = None if self.conditions is None else self.conditions.describe()
+        return digest(self.graph.indptr, self.graph.sources, self.weights.data, problem, conditions, self.dtype)
 
 
 class Scenario(Protocol):
@@ -46,11 +55,12 @@ class Scenario(Protocol):
 
 @dataclass(frozen=True)
 class Given:
-    """Graph, problem and weights as arguments: each the same for all seeds, or a function."""
+    """Graph, problem, weights and conditions as arguments: the first two the same for all seeds, or functions."""
 
     graph: Digraph | Callable[[int], Digraph]
     problem: Any
     weights: CSR | Callable[[Digraph], CSR] | None = None
+    conditions: Conditions | None = None
 
     def case(self, seed: int) -> Case:
         """Call what is a function with the seed; weights are made from the graph."""
@@ -58,7 +68,7 @@ class Given:
         drawn = callable(self.problem) and not isinstance(self.problem, Problem)
         make = weighting.metropolis if self.weights is None else self.weights
         weights = make(graph) if callable(make) else make
-        return Case(graph, weights, self.problem(seed) if drawn else self.problem)
+        return Case(graph, weights, self.problem(seed) if drawn else self.problem, self.conditions)
 
     @property
     def title(self) -> str:
@@ -77,16 +87,18 @@ class FromFile:
         """Draw with the seed."""
         drawn = replace(self.experiment, settings={**self.experiment.settings, "seed": seed})
         graph, weights = drawn.network()
-        return Case(graph, weights, drawn.problem(graph.n))
+        dtype = self.experiment.settings.get("dtype", "float64")
+        return Case(graph, weights, drawn.problem(graph.n), drawn.conditions(graph), dtype)
 
     @property
     def title(self) -> str:
         """The tables, in a line."""
         parts = []
-        for name in ("graph", "weights", "problem"):
-            table = dict(self.experiment.parts[name])
-            words = [str(table.pop("kind")), *(f"{key}={value}" for key, value in table.items())]
-            parts.append(" ".join(words) + (" weights" if name == "weights" else ""))
+        for name in ("graph", "weights", "problem", "conditions"):
+            table = dict(self.experiment.parts.get(name, {}))
+            kind = [str(table.pop("kind"))] if "kind" in table else []
+            words = [*kind, *(f"{key}={value}" for key, value in table.items() if key != "biased")]
+            parts += [" ".join(words) + (" weights" if name == "weights" else "")] if words else []
         return ", ".join(parts)
 
 

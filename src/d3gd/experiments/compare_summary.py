@@ -124,7 +124,7 @@ def row_of(method: str, needs: str, runs: Sequence[Run], metric: str, note: str 
         step=runs[0].step,
         value=spread,
         disagreement=_median([run.value("disagreement") for run in runs]),
-        numbers=_median([run.curves["bytes"][-1] / (8 * run.links * _last(run)) for run in ended]),
+        numbers=_median([run.curves["bytes"][-1] / (run.width * run.links * _last(run)) for run in ended]),
         pace=_median([run.curves["seconds"][-1] / _last(run) for run in ended]),
         diverged=lost,
         seeds=len(runs),
