@@ -28,7 +28,10 @@ def fading(k):
 
 
 def _settling(algorithm):
-    return replace(algorithm, refine_step=fading) if isinstance(algorithm, d3gd.D3GD) else algorithm
+    if not isinstance(algorithm, d3gd.D3GD):
+        return algorithm
+    # The exact rule takes no steps that could fade: it may jump to and fro, unless held by the initial weights.
+    return replace(algorithm, anchor=0.5) if algorithm.rule == "exact" else replace(algorithm, refine_step=fading)
 
 
 METHODS = {

@@ -6,13 +6,16 @@ import pytest
 import d3gd
 from d3gd.network import Network
 from d3gd.state import flatten
+from tests.methods import every_method
 
 ALGORITHMS = {
     "DiDGD": d3gd.DiDGD(step_size=0.1),
     **{f"D3GD {rule}": d3gd.D3GD(step_size=0.1, rule=rule) for rule in ("decentralized", "global", "exact")},
     **{f"PerronD3GD {rule}": d3gd.PerronD3GD(step_size=0.1, rule=rule) for rule in ("planned", "local", "fixed")},
     "FROST": d3gd.FROST(step_size=0.05),
+    "PushPull": d3gd.PushPull(step_size=0.05),
 }
+EVERY = every_method(0.05)
 
 
 def setting():
@@ -20,14 +23,17 @@ def setting():
     return graph, d3gd.problems.sigmoid_classification(agents=6, samples=20, seed=1)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", EVERY)
 def test_vectors_of_a_model_s_length_stay_in_single_precision(name):
     graph, problem = setting()
+    if EVERY[name].needs == "undirected links":
+        graph = d3gd.graphs.grid(2, 3)
     net = Network(graph, d3gd.weights.metropolis(graph), sees_all=True, dtype=np.float32)
-    algorithm = ALGORITHMS[name]
+    algorithm = EVERY[name]
     s = algorithm.init(net, np.zeros((6, problem.dim), dtype=np.float32))
     for k in range(20):
         s = algorithm.step(net, net.precise(problem.gradients(algorithm.point(s), k)), s, k)
+        assert algorithm.point(s).dtype == np.float32
         assert [name for name, a in flatten(s).items() if a.shape == (6, 100) and a.dtype != np.float32] == []
 
 
@@ -41,7 +47,9 @@ def test_models_agree_with_double_precision_and_their_numbers_cost_half(name):
     assert single.x.dtype == np.float32
     np.testing.assert_allclose(single.x, double.x, atol=2e-4 * np.abs(double.x).max())
     assert single.metrics["stationarity"].dtype == np.float64
-    vectors = {"D3GD decentralized": 3, "FROST": 2}.get(name, 1)  # of a model's length, sent along a link
+    vectors = {"D3GD decentralized": 3, "FROST": 2, "PushPull": 2}.get(
+        name, 1
+    )  # of a model's length, sent along a link
     spared = double.metrics["bytes"][-1] - single.metrics["bytes"][-1]
     per_link = spared / (40 * graph.link_count)
     assert 0 <= per_link - vectors * 4 * problem.dim <= 4  # a price, where the rule sends one, is a single number

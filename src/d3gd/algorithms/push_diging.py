@@ -67,7 +67,7 @@ class PushDIGing:
 
     def point(self, s: PushDIGingState) -> Floats:
         """Gradients are wanted at the models, u / w."""
-        return s.u / s.mass.w
+        return s.mass.share(s.u)
 
     def step(self, net: Network, g: Floats, s: PushDIGingState, k: int) -> PushDIGingState:
         """Take up the change of the gradient, step, and push."""

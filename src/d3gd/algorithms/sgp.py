@@ -63,7 +63,7 @@ class SGP:
 
     def point(self, s: SGPState) -> Floats:
         """Gradients are wanted at the models, u / w."""
-        return s.u / s.mass.w
+        return s.mass.share(s.u)
 
     def step(self, net: Network, g: Floats, s: SGPState, k: int) -> SGPState:
         """Step, and push."""

@@ -11,7 +11,7 @@ from d3gd.state import PerAgent, PerEdge
 
 def split(net: Network, held: Floats) -> Floats:
     """Return what each agent sends to each of its listeners, and keeps: an equal part of what it holds."""
-    parts: Floats = held / (net.graph.out_degrees[net.agents, None] + 1)
+    parts: Floats = held / (net.graph.out_degrees[net.agents, None] + 1).astype(held.dtype)
     return parts
 
 
@@ -36,6 +36,11 @@ class Mass(NamedTuple):
 
     w: PerAgent  # (agents, 1)  sums to n
     a: PerEdge  # (edges,)      the weights on z that the last push amounted to; at the start, that the first will
+
+    def share(self, u: Floats) -> Floats:
+        """Return z = u / w, in the precision of u."""
+        z: Floats = u / self.w.astype(u.dtype, copy=False)
+        return z
 
     def pushed(self, net: Network, received: Floats) -> "Mass":
         """Return the mass after a push, given the parts of w that arrived."""
