@@ -51,7 +51,8 @@ def test_the_copy_in_the_folder_repeats_the_comparison(experiment: Write, d3gd: 
 
 
 def test_processes_change_nothing(experiment: Write, d3gd: Command, blank: None) -> None:
-    path = experiment()
+    Path("links.csv").write_text("source,target\nA,B\nB,C\nC,A\nC,B\n")
+    path = experiment(graph={"kind": "edges", "file": "links.csv"})
     for jobs in ("1", "2"):
         assert d3gd("compare", path, "--out", jobs, *SMALL[:-1], jobs, "--only", "DiDGD,PushPull").code == 0
     for one, two in zip(rows("1").values(), rows("2").values(), strict=True):

@@ -4,7 +4,6 @@ Every method's step size is tuned on one grid, on seeds of their own; then all r
 and are ranked by where they end.
 """
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -89,14 +88,17 @@ def compare(
         >>> [(row.method, row.status) for row in found.rows]
         [('PerronD3GD', 'ranked'), ('DiDGD', 'ranked'), ('DGD', 'refused')]
     """
+    from joblib import cpu_count
+
     scenario: Scenario
     first, aim = 0, target
     if graph is None or isinstance(graph, str | Path):
         if any(part is not None for part in (problem, weights, conditions)):
             raise SettingsError("a settings file has its own problem, weights and conditions; leave them out")
         experiment = load(DEFAULT if graph is None else graph, optional=("algorithm", "iterations"))
-        scenario, first = FromFile(experiment), experiment.seed
-        if iterations is None and (budget_bytes is None or "iterations" not in experiment.settings):
+        # Other processes may have been started in another folder than the file's.
+        scenario, first = FromFile(replace(experiment, path=experiment.path.resolve())), experiment.seed
+        if iterations is None and budget_bytes is None:
             iterations = experiment.settings.get("iterations")
             iterations = iterations if iterations is None or not quick else min(iterations, _QUICK_ITERATIONS)
         aim = experiment.settings.get("target", {}).get(metric or "stationarity") if target is None else target
@@ -104,8 +106,8 @@ def compare(
         raise SettingsError("a graph was given, but no problem; give one too, or a function of the seed that draws it")
     else:
         scenario = Given(graph, problem, weights, conditions)
-    count = {"seeds": _SEEDS[quick] if seeds is None else seeds, "jobs": jobs or os.cpu_count() or 1}
-    for name, value in (("seeds", count["seeds"]), ("jobs", 1 if jobs is None else jobs)):
+    seeds = _SEEDS[quick] if seeds is None else seeds
+    for name, value in (("seeds", seeds), ("jobs", 1 if jobs is None else jobs)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < TUNING:
             raise SettingsError(f"{name} = {value!r}: it must be a whole number from 1 to {TUNING - 1}")
     plan = Plan(
@@ -114,10 +116,10 @@ def compare(
         budget=Budget(iterations, budget_bytes),
         metric=metric or "",
         target=aim,
-        seeds=tuple(range(first, first + count["seeds"])),
+        seeds=tuple(range(first, first + seeds)),
         tuning_seeds=tuple(range(first + TUNING, first + TUNING + _TUNING_SEEDS[quick])),
         grid=_grid(steps, quick),
-        jobs=count["jobs"],
+        jobs=jobs or cpu_count(),
         progress=progress,
     )
     with ExitStack() as stack:

@@ -36,8 +36,8 @@ def named(text: str) -> Maker:
         text: The class's name, then ``key=value`` words as in the ``[algorithm]`` table of a settings file.
 
     Example:
-        >>> named("DiDGD warmup=20")(0.1)
-        DiDGD(step_size=0.1, warmup=20)
+        >>> named("PerronD3GD rule=local")(0.1).rule
+        'local'
     """
     kind, *words = text.split()
     known = {name.lower(): name for name in methods()}
