@@ -19,18 +19,19 @@ def undirected(degree: int, seed: int) -> d3gd.Digraph:
 
 
 def arms(problem: d3gd.problems.SoftmaxRegression, seed: int) -> Iterator[tuple[str, Topology]]:
-    """Every way to choose links and weights, none with more than DEGREE others to hear."""
-    graph, denser = undirected(DEGREE, seed), undirected(2 * DEGREE, seed)
+    """Every way to choose links and weights, with about DEGREE others to hear."""
+    graph, sparser, denser = (undirected(degree, seed) for degree in (DEGREE, DEGREE - 1, 2 * DEGREE))
     classes = problem.class_proportions()
     short = d3gd.run(METHOD, graph, problem, iterations=50).x.mean(axis=0)
     learned = stl_fw(classes, DEGREE)
-    pruned = ac_gt(denser, classes, prune=0.5)
     yield "metropolis", Topology(graph, d3gd.weights.metropolis(graph))
     yield "fastest mixing", Topology(graph, fastest_mixing(graph))
     yield "refined, gradients at 0", Topology(graph, refined(graph, problem))
     yield "refined, gradients after 50 iterations", Topology(graph, refined(graph, problem, at=short))
     yield "refined, class proportions", Topology(graph, refined(graph, classes - classes.mean(axis=0)))
-    yield "AC-GT from 8 links", pruned
+    yield "metropolis, one link fewer", Topology(sparser, d3gd.weights.metropolis(sparser))
+    yield "8 links, half pruned at random", ac_gt(denser, classes, sharpness=0.0, seed=seed)
+    yield "8 links, half pruned by AC-GT", ac_gt(denser, classes)
     yield "STL-FW", learned
     yield (
         "STL-FW, then refined after 50 iterations",

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from d3gd import data, graphs, metrics, problems, schedules, theory, topologies, transports, weights
+    from d3gd import data, graphs, metrics, problems, schedules, theory, topologies, torch, transports, weights
     from d3gd.algorithms.centralized import Centralized
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.dgd import DGD
@@ -47,7 +47,18 @@ _HOMES = {
     "SGP": "algorithms.sgp",
     "run": "engine",
 }
-_ROOMS = ("data", "graphs", "metrics", "problems", "schedules", "theory", "topologies", "transports", "weights")
+_ROOMS = (
+    "data",
+    "graphs",
+    "metrics",
+    "problems",
+    "schedules",
+    "theory",
+    "topologies",
+    "torch",
+    "transports",
+    "weights",
+)
 
 __all__ = [
     "D3GD",
@@ -75,6 +86,7 @@ __all__ = [
     "schedules",
     "theory",
     "topologies",
+    "torch",
     "transports",
     "weights",
 ]

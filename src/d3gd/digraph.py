@@ -224,6 +224,17 @@ class Digraph:
             f"connected; add links out of {self.name(silent[0])}, or draw a denser graph"
         )
 
+    def require_undirected(self, who: str, instead: str) -> None:
+        """Raise a :class:`GraphError` that names a one-way link, what needs its reverse and what does not."""
+        if self.is_undirected:
+            return
+        one_way = np.flatnonzero(~np.isin(self.sources * self.n + self.targets, self.keys))[0]
+        source, target = self.name(int(self.sources[one_way])), self.name(int(self.targets[one_way]))
+        raise GraphError(
+            f"{who} needs undirected links, but {target} hears {source} and {source} does not hear {target}; add the "
+            f"links back, or choose {instead}"
+        )
+
     def matrix(self, values: Floats) -> CSR:
         """Return the CSR matrix with ``values``, one per CSR entry, on this graph; it shares no memory."""
         data = np.array(values, dtype=np.float64)

@@ -78,7 +78,8 @@ def run(
         every: Record the metrics every so many iterations, and at the first and the last.
         seed: The key of the algorithm's own random draws; a problem has its own.
         weights: The initial weights; Metropolis weights by default.
-        x0: The initial models, (n, d) or one (d,) for all; zeros by default.
+        x0: The initial models, (n, d) or one (d,) for all; by default where the problem starts: zeros, or a
+            network's own parameters.
         conditions: What the network does to messages and agents; by default everything arrives at once. A method that
             does not survive them is refused, unless they say that it may be biased.
         metrics: Names from ``d3gd.metrics.METRICS``, or a mapping of names to functions of a snapshot.
@@ -287,6 +288,8 @@ def _checked_start(graph: Digraph, agents: int, problem: Any, x0: Floats | None)
             f"the problem has {problem.agents} agents but the graph has {graph.n}; make both the same size"
         )
     shape = (graph.n, problem.dim)
+    if x0 is None and isinstance(problem, Problem):
+        x0 = problem.start()
     start = np.zeros(shape) if x0 is None else np.asarray(x0, dtype=np.float64)
     if start.shape not in (shape, shape[1:]):
         raise ProblemError(f"x0 has shape {start.shape}; give {shape}, or {shape[1:]} to start all agents alike")

@@ -29,6 +29,10 @@ class SharedProblem(Problem):
         """Every agent's gradient at its own model."""
         return self._halo.everyone(self.part.gradients(self._own(x), k))
 
+    def start(self) -> Floats:
+        """Where the part starts."""
+        return self.part.start()
+
     @property
     def has_loss(self) -> bool:
         """Whether the part has one."""

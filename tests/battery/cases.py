@@ -34,11 +34,10 @@ def _settling(algorithm):
     return replace(algorithm, anchor=0.5) if algorithm.rule == "exact" else replace(algorithm, refine_step=fading)
 
 
-METHODS = {
-    name: _settling(algorithm)
-    for name, algorithm in every_method(STEP).items()
-    if name != "D3GD exact chain_rule=True"  # the exact rule takes no gradient of the weights: it is the same method
-}
+# The exact rule takes no gradient of the weights, so that its chain rule changes nothing. Averaged Perron weights come
+# to rest like 1/k only, too slowly to see where; the textbook and the tests of conditions have them.
+_LEFT_OUT = ("D3GD exact chain_rule=True", "DiDGD averaged=True")
+METHODS = {name: _settling(made) for name, made in every_method(STEP).items() if name not in _LEFT_OUT}
 
 
 def name_of(algorithm):

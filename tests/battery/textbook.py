@@ -27,7 +27,14 @@ def Centralized(setting, A, C, gradients, X, T):
 
 def DiDGD(setting, A, C, gradients, X, T):
     """Eq. (strategy:1) of Du and Wai."""
-    return paper.didgd(gradients, A, X, lambda k: setting.step_size, T)
+    if not setting.averaged:
+        return paper.didgd(gradients, A, X, lambda k: setting.step_size, T)
+    Y, path = np.eye(len(X)), [X]
+    for k in range(T):
+        X = paper.didgd_step(X, Y, gradients(X), A, setting.step_size)[0]
+        Y = k / (k + 2) * A @ Y + 2 / (k + 2) * np.eye(len(X))
+        path.append(X)
+    return path
 
 
 def D3GD(setting, A, C, gradients, X, T):

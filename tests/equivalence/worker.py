@@ -12,12 +12,12 @@ from tests.methods import every_method
 AGENTS = 5
 ALGORITHMS = {
     **every_method(0.05),
-    "DiDGD warmup": d3gd.DiDGD(step_size=d3gd.schedules.Decay(0.1), warmup=7),
+    "DiDGD warmup": d3gd.DiDGD(step_size=d3gd.schedules.Decay(0.1), warmup=3),
     "D3GD decentralized, some": d3gd.D3GD(step_size=0.1, participation=0.6),
 }
 # Plans wait for sketches to travel, and local weights move at the end of an epoch; all others have shown after a few
 # iterations whether bits agree.
-LONG, SHORT = 65, 12
+LONG, SHORT = 65, 6
 METRICS = ["stationarity", "disagreement", "loss", "n_min_pi", "perron_error", "design", "accuracy_per_agent", "bytes"]
 
 
@@ -40,8 +40,9 @@ def runs(transport):
     """Every method, full batch and mini-batch."""
     for name, algorithm in ALGORITHMS.items():
         moving = name.startswith(("PerronD3GD planned", "PerronD3GD local"))
-        # Batches are drawn by the problem alike for all, so one method of each state is enough for them.
-        for batch in (None, 3) if moving or algorithm == type(algorithm)(step_size=0.05) else (None,):
+        # Batches are drawn by the problem, alike for all variants of a method: one of each is enough for them.
+        usual = algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("after"))
+        for batch in (None, 3) if usual else (None,):
             problem = part(None, batch) if transport is None else lambda agents, batch=batch: part(agents, batch)
             unscaled = algorithm.needs in ("undirected links", "all agents") or isinstance(algorithm, d3gd.PushPull)
             metrics = [m for m in METRICS if not unscaled or m not in ("perron_error", "design")]

@@ -123,7 +123,7 @@ def test_weights_may_be_the_fastest_mixing_ones(tmp_path: Path) -> None:
     path = write(tmp_path, graph='kind = "star"\nn = 4', weights='kind = "fastest_mixing"')
     graph, matrix = load(path).network()
     assert np.array_equal(matrix.data, topologies.fastest_mixing(graph).data)
-    with pytest.raises(GraphError, match=r"experiment.toml: \[weights\] fastest mixing needs links both ways"):
+    with pytest.raises(GraphError, match=r"experiment.toml: \[weights\] fastest mixing needs undirected links"):
         load(write(tmp_path, weights='kind = "fastest_mixing"')).network()
 
 

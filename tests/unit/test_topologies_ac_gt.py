@@ -98,7 +98,7 @@ def test_methods_run_with_it_and_labels_stay() -> None:
 @pytest.mark.parametrize(
     ("graph", "values", "arguments", "words"),
     [
-        (graphs.ring(3), np.ones((3, 1)), {}, "AC-GT needs links both ways"),
+        (graphs.ring(3), np.ones((3, 1)), {}, "AC-GT needs undirected links"),
         (graphs.complete(3), np.ones((2, 1)), {}, "shape .2, 1.; give one row for each of the 3 agents"),
         (graphs.complete(2), [[1.0], [np.inf]], {}, "values of agent 1 hold NaN or infinite"),
         (graphs.complete(3), np.ones((3, 1)), {"prune": 1.0}, "prune = 1.0"),

@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import d3gd
@@ -28,8 +28,13 @@ def undirected(draw: st.DrawFn) -> Digraph:
     return Digraph.from_edges(n, pairs + [(j, i) for i, j in pairs])
 
 
+# A hub with some needless links: centres that are found too roughly leave a poor bound here.
+HUB = [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (0, 6), (3, 4), (2, 4)]
+
+
 @given(undirected(), st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@example(Digraph.from_edges(7, HUB + [(j, i) for i, j in HUB]), 0)
+@settings(max_examples=15, deadline=None)
 def test_no_other_weights_are_better_by_more_than_the_gap(graph: Digraph, seed: int) -> None:
     best = certified_mixing(graph)
     W = best.weights.toarray()
@@ -123,7 +128,7 @@ def test_methods_run_with_them() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(GraphError, match="fastest mixing needs links both ways, but there is 0 -> 1 and no 1 -> 0"):
+    with pytest.raises(GraphError, match="fastest mixing needs undirected links, but agent 0 hears agent 3 and"):
         fastest_mixing(graphs.ring(4))
     with pytest.raises(GraphError, match="not strongly connected"):
         fastest_mixing(Digraph.from_edges(4, [(0, 1), (1, 0), (2, 3), (3, 2)]))

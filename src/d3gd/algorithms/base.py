@@ -2,11 +2,9 @@
 
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-
 from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph
-from d3gd.errors import GraphError, WeightsError
+from d3gd.errors import WeightsError
 from d3gd.network import Network
 
 S = TypeVar("S")
@@ -87,13 +85,7 @@ def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) 
     if algorithm.needs != "undirected links":
         return
     name = type(algorithm).__name__
-    if not graph.is_undirected:
-        one_way = np.flatnonzero(~np.isin(graph.sources * graph.n + graph.targets, graph.keys))[0]
-        source, target = graph.name(int(graph.sources[one_way])), graph.name(int(graph.targets[one_way]))
-        raise GraphError(
-            f"{name} needs undirected links, but {target} hears {source} and {source} does not hear {target}; add the "
-            "links back, or choose a method for directed graphs, such as PerronD3GD"
-        )
+    graph.require_undirected(name, "a method for directed graphs, such as PerronD3GD")
     away = float(abs(weights - weights.T).max())
     if away > _ASYMMETRY:
         raise WeightsError(

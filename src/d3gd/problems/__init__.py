@@ -3,6 +3,7 @@
 from d3gd.problems.base import Problem
 from d3gd.problems.functions import from_functions
 from d3gd.problems.labelled import digits_classification, label_skewed_classification, mixture_classification
+from d3gd.problems.modules import TorchModule, torch_module
 from d3gd.problems.quadratic import Quadratic, quadratic
 from d3gd.problems.sigmoid import SigmoidClassification, sigmoid_classification
 from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
@@ -12,6 +13,7 @@ __all__ = [
     "Quadratic",
     "SigmoidClassification",
     "SoftmaxRegression",
+    "TorchModule",
     "digits_classification",
     "from_functions",
     "label_skewed_classification",
@@ -19,4 +21,5 @@ __all__ = [
     "quadratic",
     "sigmoid_classification",
     "softmax_regression",
+    "torch_module",
 ]

@@ -57,6 +57,10 @@ class Problem(ABC):
             Shape (agents, dim); row i is the gradient of f_i at x[i].
         """
 
+    def start(self) -> Floats:
+        """The model that all agents start from unless told otherwise, shape (dim,): zeros here."""
+        return np.zeros(self.dim)
+
     @property
     def has_loss(self) -> bool:
         """Whether `losses` can be asked for."""

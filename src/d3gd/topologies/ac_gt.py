@@ -9,7 +9,7 @@ from d3gd.digraph import Digraph, as_count
 from d3gd.errors import SettingsError
 from d3gd.random import keyed_uniform
 from d3gd.schedules import within
-from d3gd.topologies.base import Topology, require_undirected, rows_per_agent
+from d3gd.topologies.base import Topology, rows_per_agent
 from d3gd.weights import metropolis
 
 
@@ -55,7 +55,7 @@ def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float
         Shah, Berahas and Bollapragada, *Adaptive consensus: a network pruning approach for decentralized optimization*,
         arXiv 2309.02626, 2023.
     """
-    require_undirected(graph, "AC-GT")
+    graph.require_undirected("AC-GT", "stl_fw, which finds links of its own")
     graph.require_strongly_connected()
     rows = rows_per_agent(values, "values", graph.n)
     within("prune", prune, 0, 1)

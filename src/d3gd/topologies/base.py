@@ -6,7 +6,7 @@ import numpy as np
 
 from d3gd.arrays import CSR, Array, Floats
 from d3gd.digraph import Digraph
-from d3gd.errors import GraphError, ProblemError
+from d3gd.errors import ProblemError
 
 
 class Topology(NamedTuple):
@@ -34,14 +34,3 @@ def rows_per_agent(values: Array, what: str, agents: int | None = None) -> Float
         agent = int(np.argwhere(~np.isfinite(rows))[0, 0])
         raise ProblemError(f"the {what} of agent {agent} hold NaN or infinite numbers; give finite ones")
     return rows
-
-
-def require_undirected(graph: Digraph, what: str) -> None:
-    """Refuse a graph with one-way links, naming one of them."""
-    if not graph.is_undirected:
-        links = {tuple(edge) for edge in graph.edges.tolist()}
-        source, target = next((s, t) for s, t in sorted(links) if (t, s) not in links)
-        raise GraphError(
-            f"{what} needs links both ways, but there is {source} -> {target} and no {target} -> {source}; "
-            f"add the reverse links, or choose weights that may be one-sided, such as refined or metropolis ones"
-        )

@@ -30,7 +30,6 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError
-from d3gd.topologies.base import require_undirected
 from d3gd.weights import metropolis
 
 LINKS_UP_TO = 2000  # pairs of agents: Newton's method solves systems of that size, some tens of times
@@ -38,7 +37,7 @@ LINKS_UP_TO = 2000  # pairs of agents: Newton's method solves systems of that si
 _GAP = 1e-7  # the proven distance from the optimum that is good enough
 _LEFT = 1e-8  # what the barrier itself leaves: below, rounding would spoil the dual pair
 _FASTER = 20.0  # how much the barrier weakens between two centres
-_CENTRED = 1e-8  # the squared Newton decrement at which a centre counts as found
+_CENTRED = 1e-18  # the squared Newton decrement at which a centre is found: its root is what the dual pair is off by
 _NEAR = 0.01  # the squared decrement below which Newton's method converges quadratically
 _SMALLEST = 1e-10  # share of a Newton step: less is rounding
 _STEPS = 60  # of Newton's method for one centre; ten are usual
@@ -109,7 +108,7 @@ def certified_mixing(graph: Digraph) -> FastestMixing:
         >>> bool(best.slem < 1e-8), bool(best.gap < 1e-7)
         (True, True)
     """
-    require_undirected(graph, "fastest mixing")
+    graph.require_undirected("fastest mixing", "weights for directed graphs, such as refined or metropolis ones")
     graph.require_strongly_connected()
     known = metropolis(graph)
     links = graph.edges[graph.edges[:, 0] < graph.edges[:, 1]]
@@ -187,7 +186,7 @@ class _Program:
             decrement = float(-gradient @ step)
             near = decrement < _NEAR
             # Near the centre each step squares the decrement; one that does not is rounding.
-            if not decrement > _CENTRED or (near and decrement > last / 2):
+            if not decrement > _CENTRED or (last < _NEAR and decrement > last / 2):
                 return w, s
             # There, too, whole steps are safe, and the barrier's value has too few digits left to compare.
             wanted = np.finfo(np.float64).max if near else self._value(w, s, t)

@@ -1,0 +1,197 @@
+"""Batches for PyTorch models: how they are drawn, and what agents draw them from."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from d3gd.arrays import Ints
+from d3gd.digest import digest
+from d3gd.errors import ProblemError, SettingsError
+from d3gd.problems.base import check_batch
+from d3gd.random import keyed_uniform
+
+if TYPE_CHECKING:
+    import torch
+
+Batch: TypeAlias = tuple[Any, ...]  # tensors: inputs, then the target; first axis: samples
+
+PIECE = 512  # samples of an agent that are looked at together when all of its data are asked for
+
+
+class KeyedBatches:
+    """Mini-batches drawn with replacement, each a function of (seed, agent, iteration) alone.
+
+    To be the ``batch_sampler`` of a ``torch.utils.data.DataLoader``: what an agent sees at an iteration then depends
+    neither on what was drawn before, so that training resumes exactly from any iteration, nor on where the agent lives.
+
+    Args:
+        samples: How many samples the agent has.
+        batch: How many of them are drawn for an iteration.
+        agent: Whose they are.
+        seed: Of the draws.
+        start: The first iteration.
+        stop: The iteration to end before; by default there is no end.
+
+    Example:
+        >>> list(KeyedBatches(100, 3, agent=2, stop=2))
+        [[52, 59, 37], [81, 38, 51]]
+        >>> next(iter(KeyedBatches(100, 3, agent=2, start=1)))
+        [81, 38, 51]
+    """
+
+    def __init__(
+        self, samples: int, batch: int, *, agent: int, seed: int = 0, start: int = 0, stop: int | None = None
+    ) -> None:
+        check_batch(batch)
+        if samples < 1:
+            raise SettingsError(f"samples = {samples}; an agent needs at least one to draw from")
+        self.samples, self.batch, self.agent, self.seed = samples, batch, agent, seed
+        self.start, self.stop = start, stop
+
+    def at(self, k: int) -> list[int]:
+        """The samples of iteration ``k``."""
+        places: list[int] = draws(self.seed, np.array([self.agent]), k, self.batch, np.array([self.samples]))[
+            0
+        ].tolist()
+        return places
+
+    def __iter__(self) -> Iterator[list[int]]:
+        iterations = count(self.start) if self.stop is None else range(self.start, self.stop)
+        return map(self.at, iterations)
+
+    def __len__(self) -> int:
+        if self.stop is None:
+            raise TypeError("these batches have no end; pass stop= for a number of them")
+        return max(0, self.stop - self.start)
+
+
+def draws(seed: int, agents: Ints, k: int, batch: int, samples: Ints) -> Ints:
+    """Every agent's places in its own samples at iteration ``k``, shape (agents, batch)."""
+    places: Ints = (keyed_uniform(seed, agents, k, batch) * samples[:, None]).astype(np.int64)
+    return places
+
+
+class Fit:
+    """Makes a batch of tensors of whatever holds one.
+
+    Args:
+        dtype: The type of the module, to which real numbers are brought.
+        device: Where it lives.
+    """
+
+    def __init__(self, dtype: "torch.dtype", device: "torch.device") -> None:
+        self._dtype, self._device = dtype, device
+
+    def __call__(self, parts: Any, name: str) -> Batch:
+        """Return the tensors of a batch; ``name`` says in messages whose it is."""
+        import torch
+
+        if not isinstance(parts, (tuple, list)) or len(parts) < 2:
+            raise ProblemError(f"{name} has a batch of type {type(parts).__name__}; give (inputs, ..., target)")
+        try:
+            batch = [part if isinstance(part, torch.Tensor) else torch.tensor(np.asarray(part)) for part in parts]
+        except (TypeError, ValueError) as error:
+            raise ProblemError(f"{name} has what is no tensor ({error}); give (inputs, ..., target)") from None
+        shapes = [tuple(tensor.shape) for tensor in batch]
+        if any(not shape or shape[0] != shapes[0][0] for shape in shapes) or shapes[0][0] == 0:
+            raise ProblemError(f"{name} has tensors of shapes {shapes}; the first axis is the samples, at least one")
+        batch = [t.to(self._device, self._dtype if t.is_floating_point() else t.dtype) for t in batch]
+        if batch[-1].dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
+            batch[-1] = batch[-1].long()  # the only integers that torch's losses take
+        return tuple(batch)
+
+
+def pieces(batch: Batch) -> Iterator[Batch]:
+    """Cuts of a long batch."""
+    return (tuple(t[i : i + PIECE] for t in batch) for i in range(0, len(batch[0]), PIECE))
+
+
+class Group(NamedTuple):
+    """Agents whose batches have one shape, so that one vectorised call serves them."""
+
+    rows: Ints  # (members,)  positions in the block
+    tensors: "tuple[torch.Tensor, ...]"  # (members, samples, ...) each
+
+
+class Data(ABC):
+    """The batches of a block of agents."""
+
+    agents: int
+
+    @abstractmethod
+    def rounds(self, k: int | None) -> Iterable[list[Group]]:
+        """The batches of iteration k, in one round; or, for None, all data, in as many as the longest agent needs."""
+
+    @abstractmethod
+    def of(self, agent: int) -> Iterator[Batch]:
+        """All data of the agent at one position, piece by piece."""
+
+    @abstractmethod
+    def restrict(self, positions: Ints) -> "Data":
+        """Only some agents, under the same keys."""
+
+    @abstractmethod
+    def digests(self) -> list[str]:
+        """What tells each agent's data and draws from others."""
+
+
+class Tensors(Data):
+    """Agents whose samples lie in memory, one after the other: a mini-batch of all is one gather.
+
+    Args:
+        tensors: All agents' samples, first axis the samples, agent after agent.
+        sizes: How many each has.
+        batch: Samples for an iteration; None takes all.
+        seed: Of the draws.
+        ids: The agents' global numbers.
+    """
+
+    def __init__(self, tensors: Batch, sizes: Ints, *, batch: int | None, seed: int, ids: Ints) -> None:
+        self.tensors, self.sizes, self.batch, self.seed, self.ids = tensors, sizes, batch, seed, ids
+        self.agents = len(sizes)
+        self._firsts: Ints = np.cumsum(sizes) - sizes
+
+    def rounds(self, k: int | None) -> Iterable[list[Group]]:
+        """Keyed draws, or everything."""
+        if k is not None and self.batch is not None:
+            places = draws(self.seed, self.ids, k, self.batch, self.sizes)
+            yield [self._group(np.arange(self.agents), places)]
+            return
+        for begin in range(0, int(self.sizes.max()), PIECE):
+            lengths = np.clip(self.sizes - begin, 0, PIECE)
+            yield [
+                self._group(rows, np.tile(np.arange(begin, begin + length), (len(rows), 1)))
+                for length in np.unique(lengths[lengths > 0]).tolist()
+                for rows in [np.flatnonzero(lengths == length)]
+            ]
+
+    def of(self, agent: int) -> Iterator[Batch]:
+        """Slices of its samples."""
+        return pieces(tuple(tensor[self._cut(agent)] for tensor in self.tensors))
+
+    def restrict(self, positions: Ints) -> "Tensors":
+        """Only their samples."""
+        import torch
+
+        cuts = [self._cut(position) for position in positions.tolist()]
+        tensors = tuple(torch.cat([tensor[cut] for cut in cuts]) for tensor in self.tensors)
+        return Tensors(tensors, self.sizes[positions], batch=self.batch, seed=self.seed, ids=self.ids[positions])
+
+    def digests(self) -> list[str]:
+        """Of every number."""
+        return [
+            digest([agent, self.batch, self.seed], *(t[self._cut(i)].cpu().numpy() for t in self.tensors))
+            for i, agent in enumerate(self.ids.tolist())
+        ]
+
+    def _cut(self, agent: int) -> slice:
+        return slice(int(self._firsts[agent]), int(self._firsts[agent] + self.sizes[agent]))
+
+    def _group(self, rows: Ints, places: Ints) -> Group:
+        import torch
+
+        index = torch.from_numpy(places + self._firsts[rows][:, None]).to(self.tensors[0].device)
+        return Group(rows, tuple(tensor[index] for tensor in self.tensors))

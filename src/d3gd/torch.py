@@ -1,0 +1,329 @@
+"""One agent per process, in the familiar loop of PyTorch."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, overload
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from d3gd import weights as weighting
+from d3gd.algorithms.base import Algorithm, require_admissible
+from d3gd.arrays import CSR, Array, Floats
+from d3gd.digest import digest
+from d3gd.engine import describe
+from d3gd.errors import D3GDError, RecordError, SettingsError
+from d3gd.graphs import Digraph
+from d3gd.network import Network
+from d3gd.problems.batches import KeyedBatches
+from d3gd.schedules import at, one_of
+from d3gd.state import flatten, restore
+from d3gd.transports import Transport, connect
+
+try:
+    import torch
+except ImportError as error:
+    raise D3GDError(f"d3gd.torch needs PyTorch ({error}); install it with: pip install 'd3gd[torch]'") from error
+
+__all__ = ["DecentralizedOptimizer", "KeyedBatches", "network"]
+
+_PREFIX = "state."  # of the algorithm's arrays in a state_dict
+_SIZES = ("lr", "initial_lr")  # what a group says of step sizes; the second is there once a scheduler has seen it
+
+
+def network(
+    graph: Digraph,
+    *,
+    transport: Transport | None = None,
+    weights: CSR | None = None,
+    seed: int = 0,
+    dtype: Literal["float64", "float32"] = "float64",
+) -> Network:
+    """Return this process's agent in a network of one agent per process.
+
+    Args:
+        graph: Who hears whom; strongly connected, one agent per process.
+        transport: The processes, from ``d3gd.transports.connect()``; by default those of the launcher.
+        weights: The initial weights; Metropolis weights by default.
+        seed: The key of an algorithm's own random draws.
+        dtype: The precision of models while they are mixed, and of messages; parameters may have another.
+
+    Returns:
+        The network to hand to :class:`DecentralizedOptimizer`; ``int(network.agents[0])`` is this process's agent.
+    """
+    one_of("dtype", dtype, ("float64", "float32"))
+    ranks = transport or connect()
+    with ranks.together():
+        if ranks.ranks != graph.n:
+            raise SettingsError(
+                f"{ranks.ranks} process{'es' * (ranks.ranks > 1)} for {graph.n} agents: an optimizer trains one agent; "
+                f"start torchrun --nproc-per-node {graph.n}, or train all in one process with "
+                "d3gd.problems.torch_module and d3gd.run"
+            )
+        graph.require_strongly_connected()
+        matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
+    return Network(graph, matrix, seed=seed, sees_all=False, transport=ranks, dtype=dtype)
+
+
+class DecentralizedOptimizer(torch.optim.Optimizer):
+    r"""Trains the model of one agent together with its neighbours' models, one agent per process.
+
+    Every process runs the same script: ``loss.backward()`` on its own data, then ``step()``, which exchanges models
+    with the neighbours as the algorithm wants it and writes the new model into the parameters. Steps are collective:
+    all processes take the same number of them.
+
+    All trainable parameters together are the agent's model, whatever their groups; a parameter without a gradient has a
+    zero one, and is mixed like all others. The algorithm keeps the model: to change parameters otherwise than by
+    ``step`` is an error. Buffers, such as running statistics, stay with the process; see :meth:`mix_buffers`.
+
+    The step size is the algorithm's, and every group's ``lr`` shows it. Where it is a number, ``lr`` may be changed, as
+    the schedulers of ``torch.optim.lr_scheduler`` do: all groups and all processes alike, never to zero.
+
+    Args:
+        params: The parameters, or groups of them. Frozen ones (``requires_grad=False``) are left alone.
+        algorithm: The method, e.g. ``d3gd.PerronD3GD(step_size=0.1)``.
+        network: This process's agent, from :func:`network`.
+        same_start: Whether all agents begin with the parameters of agent 0; else, each with its own.
+
+    Attributes:
+        algorithm: The method.
+        network: This process's agent and its links.
+        agent: The agent's number.
+        iteration: How many steps were taken.
+
+    Example:
+        Under ``torchrun --nproc-per-node 4``::
+
+            with d3gd.transports.connect() as transport:
+                net = d3gd.torch.network(d3gd.graphs.exponential(4), transport=transport)
+                opt = d3gd.torch.DecentralizedOptimizer(
+                    model.parameters(), algorithm=d3gd.PerronD3GD(step_size=0.1), network=net
+                )
+                for inputs, target in loader:
+                    opt.zero_grad()
+                    loss(model(inputs), target).backward()
+                    opt.step()
+    """
+
+    _made = False
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        algorithm: Algorithm[Any],
+        network: Network,
+        *,
+        same_start: bool = True,
+    ) -> None:
+        transport = network.halo.transport
+        with transport.together():
+            _require_one_agent(algorithm, network)
+            size = getattr(algorithm, "step_size", None)
+            super().__init__(params, {} if size is None else {"lr": at(size, 0)})
+            self.algorithm, self.network, self.agent, self.iteration = algorithm, network, int(network.agents[0]), 0
+            self._made = True
+            self._trained = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
+            _require_real(self._trained)
+        self._dim = sum(p.numel() for p in self._trained)
+        plan = [describe(algorithm), network.graph.indptr, network.graph.sources, network.everywhere_a0, self._dim]
+        transport.require_same(digest(*plan, same_start), "an algorithm, network or number of parameters")
+        x0 = self._gathered(self._trained)
+        if same_start:
+            x0 = network.halo.everyone(x0)[:1]
+        self._blas = ThreadpoolController()
+        with self._blas.limit(limits=1, user_api="blas"):
+            self._memory = algorithm.init(network, x0)
+        _write(algorithm.point(self._memory), self._trained)
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Take the gradients that ``backward`` left, exchange, and write the new model into the parameters.
+
+        Args:
+            closure: Computes the loss and its gradients once more, as for any optimizer of PyTorch.
+
+        Returns:
+            What the closure returns.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self._require_untouched()
+        algorithm, k = self._current(), self.iteration
+        gradients = self._gathered([_gradient(p) for p in self._trained])
+        # As in d3gd.run: one thread keeps the bits the same, and divergence shows itself in the numbers.
+        with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self._memory = algorithm.step(self.network, gradients, self._memory, k)
+        self.iteration = k + 1
+        _write(algorithm.point(self._memory), self._trained)
+        self._show_step_size()
+        return loss
+
+    def mix_buffers(self, module: torch.nn.Module) -> None:
+        """Average the module's real buffers, such as running statistics, with those of the in-neighbours, once.
+
+        Never done by itself: what agents see of the data differs, and their statistics with it. Collective: all
+        processes call it. Repeated calls bring all agents to one (weighted) average.
+
+        Args:
+            module: Whose buffers to mix; alike on all processes.
+        """
+        buffers = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
+        if buffers:
+            a = self.algorithm.weights(self.network, self._memory)
+            received = self.network.exchange(buffers=self._gathered(buffers)).buffers
+            _write(self.network.mix(a, received), buffers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that this process's agent remembers, its model included: named tensors and nothing else.
+
+        Each process saves its own; ``torch.load(..., weights_only=True)`` and safetensors read it.
+        """
+        arrays = {_PREFIX + name: array for name, array in flatten(self._memory).items()}
+        arrays |= {"agent": np.array(self.agent), "iteration": np.array(self.iteration)}
+        arrays["bytes_sent"] = np.array(self.network.bytes_sent)
+        for name in _SIZES:
+            arrays[name] = np.array([float(group.get(name, np.nan)) for group in self.param_groups])
+        return {name: torch.tensor(array) for name, array in arrays.items()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on exactly from where :meth:`state_dict` was taken, parameters included.
+
+        Args:
+            state_dict: What this agent's :meth:`state_dict` returned.
+        """
+        arrays = {name: tensor.detach().cpu().numpy().copy() for name, tensor in state_dict.items()}
+        own = {name: torch.tensor(array).numpy() for name, array in flatten(self._memory).items()}
+        with self.network.halo.transport.together():
+            _require_fitting(arrays, {_PREFIX + name: array for name, array in own.items()}, len(self.param_groups))
+            if int(arrays["agent"]) != self.agent:
+                raise RecordError(
+                    f"this state is of agent {int(arrays['agent'])}, but this process trains agent {self.agent}; "
+                    "load the file that this process saved"
+                )
+        self._memory = restore(self._memory, {name: arrays[_PREFIX + name] for name in own})
+        self.iteration, self.network.bytes_sent = int(arrays["iteration"]), int(arrays["bytes_sent"])
+        for name in _SIZES:
+            for group, size in zip(self.param_groups, arrays[name].tolist(), strict=True):
+                if not np.isnan(size):
+                    group[name] = size
+        _write(self.algorithm.point(self._memory), self._trained)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group while the optimizer is made; afterwards the model has its length."""
+        if self._made:
+            raise SettingsError(
+                "a model in training cannot grow; hand all groups of parameters to the optimizer at once"
+            )
+        super().add_param_group(param_group)
+
+    def _current(self) -> Algorithm[Any]:
+        """The algorithm with the step size that the groups show."""
+        size = getattr(self.algorithm, "step_size", None)
+        shown = {float(group["lr"]) for group in self.param_groups if "lr" in group}
+        if size is None or shown == {at(size, self.iteration)}:
+            return self.algorithm
+        if len(shown) > 1:
+            raise SettingsError(
+                f"groups have the lr {sorted(shown)}; a model has one step size: give all groups the same"
+            )
+        if callable(size):
+            raise SettingsError(
+                f"lr was changed to {shown.pop()}, but the algorithm has a schedule of its own; give it a number as "
+                "step_size, or use no lr_scheduler"
+            )
+        changed: Algorithm[Any] = replace(self.algorithm, step_size=shown.pop())  # type: ignore[type-var]
+        return changed
+
+    def _show_step_size(self) -> None:
+        size = getattr(self.algorithm, "step_size", None)
+        if callable(size):
+            for group in self.param_groups:
+                group["lr"] = size(self.iteration)
+
+    def _require_untouched(self) -> None:
+        """Refuse to overwrite what somebody else wrote into the parameters."""
+        point = self.algorithm.point(self._memory)
+        for parameter, expected in zip(self._trained, _parts(point, self._trained), strict=True):
+            found, kept = parameter.detach(), expected.to(parameter.device, parameter.dtype)
+            if not (torch.equal(found, kept) or torch.allclose(found, kept, rtol=0, atol=0, equal_nan=True)):
+                raise D3GDError(
+                    f"a parameter of shape {tuple(found.shape)} was changed since the last step; the optimizer keeps "
+                    "the model and would overwrite it: load its state_dict too, or make a new optimizer"
+                )
+
+    def _gathered(self, tensors: Sequence[torch.Tensor]) -> Floats:
+        """The numbers of some tensors as one row."""
+        row: Floats = np.empty((1, sum(tensor.numel() for tensor in tensors)), dtype=self.network.dtype)
+        for part, tensor in zip(_parts(row, tensors), tensors, strict=True):
+            part.copy_(tensor.detach())
+        return row
+
+
+def _parts(row: Array, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Views of a row in the shapes of some tensors."""
+    flat = torch.from_numpy(np.ascontiguousarray(row[0]))
+    parts = torch.split(flat, [tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
+
+
+@torch.no_grad()
+def _write(row: Array, tensors: Sequence[torch.Tensor]) -> None:
+    for part, tensor in zip(_parts(row, tensors), tensors, strict=True):
+        tensor.copy_(part)
+
+
+def _gradient(parameter: torch.Tensor) -> torch.Tensor:
+    if parameter.grad is None:
+        return torch.zeros_like(parameter)
+    return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
+
+
+def _require_one_agent(algorithm: Algorithm[Any], net: Network) -> None:
+    if len(net.agents) != 1:
+        raise SettingsError(
+            f"this process has {len(net.agents)} agents, and an optimizer trains one; start one process per agent, or "
+            "train all in one with d3gd.problems.torch_module and d3gd.run"
+        )
+    if algorithm.needs == "all agents":
+        raise SettingsError(
+            f"{type(algorithm).__name__} needs the values of all agents, which a process does not have; choose a "
+            "decentralized method, such as PerronD3GD, or simulate with d3gd.run"
+        )
+    require_admissible(algorithm, net.graph, net.graph.matrix(net.everywhere_a0))
+
+
+def _require_real(parameters: Sequence[torch.Tensor]) -> None:
+    if not parameters:
+        raise SettingsError("no parameter is to be trained; set requires_grad on some of them")
+    for parameter in parameters:
+        if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
+            raise SettingsError("a lazy layer has no parameters yet; call the model once on some inputs first")
+        if not parameter.is_floating_point():
+            raise SettingsError(f"a parameter is {parameter.dtype}; models are real: use float32 or float64 parameters")
+
+
+def _require_fitting(arrays: dict[str, Array], own: dict[str, Array], groups: int) -> None:
+    """Refuse the state of another algorithm, network or model."""
+    own = own | {name: np.array(0) for name in ("agent", "iteration", "bytes_sent")}
+    own = own | {name: np.zeros(groups) for name in _SIZES}
+    other = sorted(own.keys() ^ arrays.keys())
+    if other:
+        raise RecordError(
+            f"the state {'lacks' if other[0] in own else 'has'} {other[0]!r}: it is of another algorithm; make the "
+            "optimizer as it was when the state was saved"
+        )
+    wrong = [name for name in own if own[name].shape != arrays[name].shape or own[name].dtype != arrays[name].dtype]
+    if wrong:
+        found, wanted = arrays[wrong[0]], own[wrong[0]]
+        raise RecordError(
+            f"{wrong[0]!r} of the state is {found.dtype}{list(found.shape)} instead of {wanted.dtype}"
+            f"{list(wanted.shape)}; make model, network and optimizer as they were when the state was saved"
+        )

@@ -1,0 +1,61 @@
+"""The page and the examples keep their word."""
+
+import importlib.util
+import re
+
+import matplotlib as mpl
+import pytest
+import torch
+
+import d3gd
+from tests.equivalence.launching import ROOT, launch
+from tests.pytorch.test_ranks import PATHS
+
+
+@pytest.fixture
+def digits_cnn(monkeypatch, tmp_path):
+    """The example, cut short, in a folder of its own."""
+    spec = importlib.util.spec_from_file_location("digits_cnn", ROOT / "examples/digits_cnn.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ITERATIONS", 20)
+    monkeypatch.setattr(module, "SEEDS", 1)
+    monkeypatch.setattr("sys.argv", ["digits_cnn.py"])
+    monkeypatch.chdir(tmp_path)
+    threads, backend = torch.get_num_threads(), mpl.get_backend()
+    yield module
+    torch.set_num_threads(threads)
+    mpl.use(backend)
+
+
+def test_the_network_on_digits_trains_and_is_drawn(digits_cnn, tmp_path, capsys):
+    digits_cnn.main()
+    printed = capsys.readouterr().out
+    assert [line.split()[0] for line in printed.splitlines()[1:3]] == ["Di-DGD", "PerronD3GD"]
+    assert (tmp_path / "digits_cnn.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_block_of_agents_has_the_data_and_the_start_of_the_whole(digits_cnn):
+    whole, block = digits_cnn.problem(1), digits_cnn.problem(1, [5, 2])
+    assert (block.fingerprints() == whole.fingerprints()[[5, 2]]).all()
+    assert (block.start() == whole.start()).all()
+
+
+@pytest.mark.xdist_group("launches")
+def test_the_loop_trains_and_saves(tmp_path):
+    script = ROOT / "examples/optimizer_loop.py"
+    code, out, err = launch("torch", 2, script, "--steps", "3", "--folder", "here", cwd=tmp_path, PYTHONPATH=PATHS)
+    assert code == 0, err
+    assert "after 3 steps" in out
+    states = [torch.load(tmp_path / f"here/agent_{agent}.pt", weights_only=True) for agent in range(2)]
+    assert [int(state["optimizer"]["agent"]) for state in states] == [0, 1]
+
+
+def test_the_pages_code_runs():
+    page = (ROOT / "docs/torch.md").read_text(encoding="utf-8")
+    code = re.search(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)[1]
+    names = {}
+    exec(compile(code.replace("iterations=300", "iterations=2"), "torch.md", "exec"), names)
+    assert names["result"].status == "completed"
+    assert isinstance(names["network"], torch.nn.Module)
+    assert isinstance(names["problem"], d3gd.problems.Problem)

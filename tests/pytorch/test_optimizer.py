@@ -1,0 +1,226 @@
+"""The optimizer by itself: what it takes, what it keeps, and what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import d3gd
+from d3gd.errors import D3GDError, RecordError, SettingsError
+from d3gd.network import Network
+from d3gd.torch import DecentralizedOptimizer, network
+
+X, Y = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
+
+
+def alone():
+    """A world of one agent, where Di-DGD is gradient descent."""
+    return network(d3gd.graphs.complete(1))
+
+
+def model(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
+
+
+def optimizer(parameters, step_size=0.25, **options):
+    return DecentralizedOptimizer(parameters, d3gd.DiDGD(step_size=step_size), alone(), **options)
+
+
+def descend(net, opt, steps=1):
+    for _ in range(steps):
+        opt.zero_grad()
+        cross_entropy(net(X), Y).backward()
+        opt.step()
+    return nn.utils.parameters_to_vector(net.parameters()).detach().clone()
+
+
+def test_one_agent_alone_is_gradient_descent():
+    ours, theirs = model(), model()
+    ends = (
+        descend(ours, optimizer(ours.parameters()), 5),
+        descend(theirs, torch.optim.SGD(theirs.parameters(), 0.25), 5),
+    )
+    torch.testing.assert_close(*ends, rtol=0, atol=1e-6)
+
+
+def test_groups_frozen_and_unused_parameters():
+    ours, theirs = model(), model()
+    for net in (ours, theirs):
+        net[0].bias.requires_grad_(False)
+    unused = nn.Parameter(torch.ones(2))
+    opt = optimizer([{"params": ours[0].parameters()}, {"params": [*ours[2].parameters(), unused]}])
+    descend(ours, opt, 3)
+    descend(theirs, torch.optim.SGD(theirs.parameters(), 0.25), 3)
+    for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(own, other, rtol=0, atol=1e-6)
+    assert torch.equal(ours[0].bias, model()[0].bias)
+    assert torch.equal(unused, torch.ones(2))
+
+
+def test_sparse_gradients_and_parameters_out_of_order():
+    ours, theirs = nn.Embedding(6, 3, sparse=True), nn.Embedding(6, 3)
+    theirs.load_state_dict(ours.state_dict())
+    ours.weight = nn.Parameter(ours.weight.detach().T.contiguous().T)
+    assert not ours.weight.is_contiguous()
+    opt = optimizer(ours.parameters())
+    ours(torch.tensor([1, 4])).square().sum().backward()
+    opt.step()
+    theirs(torch.tensor([1, 4])).square().sum().backward()
+    torch.testing.assert_close(ours.weight, theirs.weight - 0.25 * theirs.weight.grad, rtol=0, atol=1e-6)
+
+
+def test_a_closure_is_called_and_its_value_returned():
+    net = model()
+    opt = optimizer(net.parameters())
+
+    def closure():
+        opt.zero_grad()
+        loss = cross_entropy(net(X), Y)
+        loss.backward()
+        return loss
+
+    expected = cross_entropy(model()(X), Y)
+    assert torch.equal(opt.step(closure), expected)
+    assert opt.iteration == 1
+
+
+class TestStepSizes:
+    def test_a_scheduler_of_torch_is_obeyed(self):
+        ends = []
+        for make in (optimizer, lambda p: torch.optim.SGD(p, 0.25)):
+            net = model()
+            opt = make(net.parameters())
+            schedule = torch.optim.lr_scheduler.ExponentialLR(opt, 0.5)
+            for _ in range(4):
+                end = descend(net, opt)
+                schedule.step()
+            ends.append(end)
+        torch.testing.assert_close(*ends, rtol=0, atol=1e-6)
+
+    def test_a_schedule_of_the_algorithm_shows_in_the_groups(self):
+        net = model()
+        opt = optimizer(net.parameters(), step_size=lambda k: 0.25 / (1 + k))
+        descend(net, opt)
+        assert opt.param_groups[0]["lr"] == 0.125
+        opt.param_groups[0]["lr"] = 0.5
+        with pytest.raises(SettingsError, match="schedule of its own"):
+            descend(net, opt)
+
+    @pytest.mark.parametrize("lr", [0.0, -1.0, float("nan")])
+    def test_a_step_size_must_stay_positive(self, lr):
+        net = model()
+        opt = optimizer(net.parameters())
+        opt.param_groups[0]["lr"] = lr
+        with pytest.raises(SettingsError, match="positive finite"):
+            descend(net, opt)
+
+    def test_groups_cannot_have_their_own(self):
+        net = model()
+        opt = optimizer([{"params": net[0].parameters(), "lr": 0.1}, {"params": net[2].parameters()}])
+        with pytest.raises(SettingsError, match="one step size"):
+            descend(net, opt)
+
+
+class TestState:
+    def test_it_resumes_to_the_bit(self):
+        net, again = model(), model(seed=1)
+        opt = optimizer(net.parameters())
+        descend(net, opt, 3)
+        saved = opt.state_dict()
+        end = descend(net, opt, 4)
+        other = optimizer(again.parameters())
+        other.load_state_dict(saved)
+        assert torch.equal(descend(again, other, 4), end)
+        assert other.iteration == 7
+
+    def test_it_is_a_copy_in_tensors_of_their_own(self):
+        net = model()
+        opt = optimizer(net.parameters())
+        saved = opt.state_dict()
+        before = {name: tensor.clone() for name, tensor in saved.items()}
+        descend(net, opt, 2)
+        assert all(torch.equal(saved[name], before[name]) for name in saved if "lr" not in name)
+        places = [tensor.untyped_storage().data_ptr() for tensor in saved.values()]
+        assert len(set(places)) == len(places)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda s: s.pop("state.x"), "lacks 'state.x'"),
+            (lambda s: s.update(more=torch.ones(1)), "has 'more'"),
+            (lambda s: s.update({"state.x": torch.ones(1, 3, dtype=torch.float64)}), "instead of float64"),
+            (lambda s: s.update(agent=torch.tensor(3)), "of agent 3"),
+        ],
+    )
+    def test_a_state_of_another_experiment_is_refused(self, change, message):
+        opt = optimizer(model().parameters())
+        state = opt.state_dict()
+        change(state)
+        with pytest.raises(RecordError, match=message):
+            opt.load_state_dict(state)
+
+    def test_parameters_that_others_changed_are_not_overwritten(self):
+        net = model()
+        opt = optimizer(net.parameters())
+        net.load_state_dict(model().state_dict())  # to the same values
+        descend(net, opt)
+        net.load_state_dict(model(seed=1).state_dict())
+        with pytest.raises(D3GDError, match="changed since the last step"):
+            descend(net, opt)
+
+    def test_divergence_is_seen_in_the_numbers_not_as_an_error(self):
+        net = model()
+        opt = optimizer(net.parameters())
+        for _ in range(2):
+            for p in net.parameters():
+                p.grad = torch.full_like(p, float("nan"))
+            opt.step()
+        assert all(p.isnan().all() for p in net.parameters())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: network(d3gd.graphs.ring(4)), "1 process for 4 agents.*nproc-per-node 4"),
+        (
+            lambda: DecentralizedOptimizer(
+                model().parameters(),
+                d3gd.DiDGD(step_size=0.1),
+                Network(d3gd.graphs.ring(4), d3gd.weights.metropolis(d3gd.graphs.ring(4))),
+            ),
+            "this process has 4 agents",
+        ),
+        (
+            lambda: DecentralizedOptimizer(model().parameters(), d3gd.D3GD(step_size=0.1, rule="global"), alone()),
+            "values of all agents",
+        ),
+        (lambda: optimizer(nn.Linear(2, 2).requires_grad_(False).parameters()), "no parameter"),
+        (lambda: optimizer(nn.LazyLinear(2).parameters()), "lazy layer"),
+        (lambda: optimizer([nn.Parameter(torch.ones(2, dtype=torch.cfloat))]), "models are real"),
+        (lambda: optimizer(model().parameters()).add_param_group({"params": [nn.Parameter(torch.ones(1))]}), "grow"),
+    ],
+)
+def test_mistakes_are_told_at_once(make, message):
+    with pytest.raises(SettingsError, match=message):
+        make()
+
+
+def test_without_torch_the_message_says_what_to_install():
+    import subprocess
+    import sys
+
+    code = "import sys; sys.modules['torch'] = None\nimport d3gd\nd3gd.torch"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "pip install 'd3gd[torch]'" in answer.stderr.splitlines()[-1]
+
+
+def test_the_network_may_work_in_single_precision():
+    net = model()
+    world = network(d3gd.graphs.complete(1), dtype="float32")
+    opt = DecentralizedOptimizer(net.parameters(), d3gd.DiDGD(step_size=0.25), world)
+    end = descend(net, opt, 3)
+    assert opt.state_dict()["state.x"].dtype == torch.float32
+    assert np.isfinite(end.numpy()).all()
+    assert torch.equal(opt.state_dict()["state.x"][0], end)

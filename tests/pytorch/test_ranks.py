@@ -1,0 +1,72 @@
+"""One agent per process under torchrun gives the iterates of all agents in one process."""
+
+import os
+
+import numpy as np
+import pytest
+from torch.nn.functional import cross_entropy
+
+import d3gd
+from tests.equivalence.launching import ROOT, launch
+from tests.pytorch import worker
+
+# Stacks of different sizes add up in different orders: relative to a model's size, after 14 steps.
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
+
+PATHS = f"{ROOT}{os.pathsep}{ROOT / 'src'}"  # the sources beside these tests, whatever is installed
+
+pytestmark = pytest.mark.xdist_group("launches")
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    script = ROOT / "tests/pytorch/worker.py"
+    code, out, err = launch("torch", worker.AGENTS, script, folder / "numbers.npz", cwd=folder, PYTHONPATH=PATHS)
+    assert code == 0, out + err
+    with np.load(folder / "numbers.npz") as file:
+        return dict(file)
+
+
+@pytest.mark.parametrize("dtype", worker.DTYPES)
+@pytest.mark.parametrize("name", worker.ALGORITHMS)
+def test_the_optimizer_follows_the_stacked_run(name, dtype, numbers):
+    problem = d3gd.problems.torch_module(
+        worker.module(worker.DTYPES[dtype]),
+        [worker.part(agent) for agent in range(worker.AGENTS)],
+        loss=cross_entropy,
+        batch=worker.BATCH,
+        seed=worker.SEED,
+    )
+    seen = []
+    result = d3gd.run(
+        worker.ALGORITHMS[name](step_size=worker.halved),
+        worker.graph(),
+        problem,
+        iterations=worker.STEPS,
+        every=1,
+        metrics=["bytes"],
+        callbacks=[lambda s: seen.append(s.x.copy())],
+    )
+    expected = np.stack(seen, axis=1)
+    assert problem.stacked
+    moved = np.abs(expected[:, -1] - expected[:, 0]).max()
+    assert moved > 0.01  # or else agreement would mean little
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(numbers[f"{name} {dtype}"], expected, rtol=0, atol=TOLERANCE[dtype] * scale)
+    assert numbers[f"{name} {dtype} bytes"].sum() == result.metrics["bytes"][-1]
+
+
+@pytest.mark.parametrize("dtype", worker.DTYPES)
+@pytest.mark.parametrize("name", worker.ALGORITHMS)
+def test_a_loaded_state_goes_on_to_the_bit(name, dtype, numbers):
+    case = f"{name} {dtype}"
+    assert np.array_equal(numbers[f"{case} again"], numbers[case][:, worker.SAVED :])
+    assert np.array_equal(numbers[f"{case} again bytes"], numbers[f"{case} bytes"])
+
+
+def test_buffers_are_mixed_with_the_weights_in_use_and_only_when_asked(numbers):
+    before, after = numbers["buffers before"], numbers["buffers after"]
+    assert np.abs(before - before[0]).max() > 1e-3  # each has its own statistics until then
+    A = worker.graph().matrix(numbers["weights"]).toarray()
+    np.testing.assert_allclose(after, A @ before, rtol=1e-5)
