@@ -231,12 +231,13 @@ def test_the_grid_grows_until_the_best_step_is_inside(best):
     assert set(USUAL.start) <= set(tried)
 
 
-def test_a_step_that_diverges_on_one_seed_is_not_chosen():
+@pytest.mark.parametrize("bad", [{"status": "diverged"}, {"level": 0.8}])
+def test_a_step_that_fails_on_one_seed_is_not_chosen(bad):
     def made(keys, what):
         level = {0.1: 0.5, 1.0: 0.001, 2.0: 0.9}
         return {
-            (m, s, i): run(m, s, i, level=level[s], status="diverged" if (s, i) == (1.0, 3) else "completed")
-            for m, s, i in keys
+            (m, step, seed): run(m, step, seed, **({"level": level[step]} | (bad if (step, seed) == (1.0, 3) else {})))
+            for m, step, seed in keys
         }
 
     found = tune(["a"], made, seeds=[1, 2, 3], grid=grid_of([0.1, 1.0, 2.0]), metric="stationarity")["a"]

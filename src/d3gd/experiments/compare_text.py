@@ -104,8 +104,8 @@ def reading(comparison: "Comparison") -> list[str]:
         ),
         "ties with: the intervals overlap, and neither method is better on every seed (of two equally good ones, one "
         f"would be with a chance of {2.0 ** (1 - n):.2g}).",
-        f"step: the best of one grid for all methods by {c.tuned_by}, on seeds {_span(c.tuning_seeds)}, none of them "
-        f"reported. {c.grid_text}",
+        f"step: of one grid for all methods, the step with the least {c.tuned_by} on the worst of the seeds "
+        f"{_span(c.tuning_seeds)}, none of them reported. {c.grid_text}",
         f"iterations, sent, time: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
         f"{c.target_text} sent is over all links.",
         "numbers: sent per link and iteration. ms: per iteration, in one process on this machine, without set-up and "

@@ -13,7 +13,6 @@ import numpy as np
 
 from d3gd.errors import SettingsError
 from d3gd.experiments.compare_runs import Run
-from d3gd.experiments.numbers import quantile
 
 Key: TypeAlias = tuple[str, float, int]  # method, step, seed
 Runner: TypeAlias = Callable[[Sequence[Key], str], Mapping[Key, Run]]
@@ -80,7 +79,7 @@ def grid_of(steps: Sequence[float]) -> Grid:
 
 
 def tune(methods: Sequence[str], run: Runner, *, seeds: Sequence[int], grid: Grid, metric: str) -> dict[str, Tuned]:
-    """Return the best step of every method: where the fewest seeds diverge, and then the median is least.
+    """Return the best step of every method.
 
     Args:
         methods: Their names.
@@ -104,11 +103,13 @@ def tune(methods: Sequence[str], run: Runner, *, seeds: Sequence[int], grid: Gri
 
 
 def best_of(tried: Mapping[float, Sequence[Run]], metric: str) -> float:
-    """Return the step with the least score, the smallest among equals."""
+    """Return the step with the least of the worst values over seeds, the smallest among equals.
 
-    def score(step: float) -> tuple[int, float]:
-        values = [run.value(metric) for run in tried[step]]
-        return sum(map(np.isinf, values)), quantile(values, 0.5)
+    Not of the medians: the fastest step is often the last before divergence, and would diverge on other seeds.
+    """
+
+    def score(step: float) -> float:
+        return max(run.value(metric) for run in tried[step])
 
     return min(sorted(tried), key=score)
 
