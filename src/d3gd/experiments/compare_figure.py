@@ -29,7 +29,7 @@ _DASHES: Mapping[str, Any] = {
 }
 _POINTS = 160  # along a curve
 _APART = 0.035  # between two numbers at the ends of curves, as a share of the height
-_HEIGHT, _WIDTH, _LEGEND = 4.3, 3.7, 2.7  # inches
+_HEIGHT, _WIDTH, _LEGEND, _ENTRY = 4.3, 3.7, 2.7, 0.19  # inches
 
 
 def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
@@ -55,7 +55,9 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
         "seconds": ("time (s)", 1),
     }
     with mpl.rc_context({**STYLE, "axes.titlesize": 10, "font.size": 9.5}):
-        figure = Figure(figsize=(3 * _WIDTH + _LEGEND, _HEIGHT), dpi=DPI, layout="constrained")
+        entries = len(rows) + len({row.needs for row in rows})
+        height = max(_HEIGHT, _ENTRY * (entries + 2))
+        figure = Figure(figsize=(3 * _WIDTH + _LEGEND, height), dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
         panels = figure.subplots(1, 3, sharey=True)
         bounds = _bounds(comparison, rows)
