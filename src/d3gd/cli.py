@@ -143,6 +143,8 @@ def run(
                     print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
             result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
     except KeyboardInterrupt:
+        if ranks.rank > 0:
+            raise SystemExit(_INTERRUPTED) from None  # one process says it
         copy = folder / "experiment.toml"
         source = copy if copy.exists() else experiment
         again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])

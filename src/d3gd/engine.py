@@ -20,6 +20,7 @@ from d3gd.digest import digest
 from d3gd.errors import ProblemError, SettingsError, WeightsError
 from d3gd.graphs import Digraph
 from d3gd.halo import Halo
+from d3gd.interrupts import noted
 from d3gd.metrics import Log, Metric, Snapshot, choose
 from d3gd.network import Network
 from d3gd.problems import Problem
@@ -30,7 +31,7 @@ from d3gd.schedules import one_of
 from d3gd.shared import SharedProblem, is_factory, part_of
 from d3gd.state import kinds
 from d3gd.transports.alone import Alone
-from d3gd.transports.base import Transport
+from d3gd.transports.base import InterruptedTogetherError, Transport
 
 Callback: TypeAlias = Callable[[Snapshot], bool | None]
 
@@ -144,7 +145,7 @@ def run(
         **(notes or {}),
     }
     plan = [describe(algorithm), graph.indptr, graph.sources, matrix.data, start, iterations, every, seed, log.names]
-    plan += [settings.get("conditions"), dict(target or {}), checkpoint_every, out is None, resume]
+    plan += [settings.get("conditions"), dict(target or {}), checkpoint_every, out is None, resume, dtype]
     ranks.require_same(digest(*plan), "an experiment (algorithm, network, start or settings)")
     with threadpool_limits(1, "blas"):
         at, seconds_before = _Position(0, method.init(net, start[net.agents]), 0), 0.0
@@ -192,13 +193,19 @@ def run(
         # Products here are small: threads would cost more than they bring, and one keeps the bits the same.
         threadpool_limits(1, "blas"),
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+        noted(ranks.ranks > 1) as interrupted,
         progress_bar(progress if ranks.rank == 0 else False, iterations, type(algorithm).__name__) as show,
     ):
         try:
             while status is None:
                 k, x = at.k, method.point(at.state)
                 due = k % every == 0 or k >= iterations
-                runaway = (due or k % _LOOK == 0) and ranks.any(not np.abs(x).max() <= limit)
+                runaway = False
+                if due or k % _LOOK == 0:
+                    runaway, stopped = ranks.any_of(not np.abs(x).max() <= limit, interrupted())
+                    if stopped:
+                        save()
+                        raise InterruptedTogetherError
                 if (due or runaway) and not log.has(k):
                     seen = halo.everyone(x).astype(np.float64, copy=False).view()
                     seen.setflags(write=False)  # who looks on must not steer
@@ -230,7 +237,7 @@ def run(
         except WeightsError as error:  # the refined weights no longer make a network
             status, message = "diverged", f"iteration {at.k}: {error}"
         except KeyboardInterrupt:
-            if ranks.ranks == 1:  # ranks are not interrupted at the same iteration: their last checkpoint stands
+            if ranks.ranks == 1:
                 save()
             raise
     result = Result(

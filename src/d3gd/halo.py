@@ -1,14 +1,15 @@
 """A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digraph import Digraph
-from d3gd.errors import TransportError
+from d3gd.memory import Memory
+from d3gd.packing import Kind, Packing
 from d3gd.partition import partition
 from d3gd.state import expecting, flatten, kinds, restore
 from d3gd.transports.base import Transport
@@ -36,41 +37,33 @@ class Halo:
         self.wire_bytes = 0
         self._whole = transport.ranks == 1
         self._agents, self._edges = parts.agents, parts.edges
-        self._own = np.searchsorted(self.block.heard, self.block.agents)
-        self._buffers: dict[tuple[int, int, bool], Floats] = {}
+        self._own = slice(0, len(self.block.agents))
+        self._memory = Memory()
+        self._packings: dict[Kind, Packing] = {}
 
-    def exchange(self, arrays: dict[str, Array]) -> dict[str, Array]:
-        """Return the rows of all whom this block hears: one packed message per peer, whatever the number of arrays."""
+    def exchange(self, arrays: dict[str, Array]) -> Callable[[], dict[str, Array]]:
+        """Send rows to all who hear this block, and return what waits for the rows of all whom it hears."""
         if self._whole:
-            return arrays
+            return lambda: arrays
+        kind = tuple((name, array.dtype, array.shape[1:]) for name, array in arrays.items())
+        packing = self._packings.get(kind)
+        if packing is None:
+            packing = self._packings[kind] = Packing(self.block, kind, self.transport.large)
+        self.wire_bytes += packing.wire_bytes
+        inbox = {name: self._memory.empty((len(self.block.heard), *row), dtype) for name, dtype, row in kind}
+        receives, unpack = packing.receives(inbox, self._memory)
+        under_way = self.transport.post(packing.sends(arrays, self._memory), receives, packing.what)
         for name, array in arrays.items():
-            if array.dtype != np.float64:
-                raise TransportError(f"{name} holds {array.dtype} numbers; ranks exchange float64 only: convert it")
-        flat = {name: array.reshape(len(array), -1) for name, array in arrays.items()}
-        ends = np.cumsum([0, *(rows.shape[1] for rows in flat.values())]).tolist()
-        places = dict(zip(flat, map(slice, ends, ends[1:]), strict=False))
-        sends = {p: self._buffer(p, len(rows), ends[-1], True) for p, rows in self.block.sends.items()}
-        receives = {p: self._buffer(p, len(rows), ends[-1], False) for p, rows in self.block.receives.items()}
-        for peer, buffer in sends.items():
-            for name, rows in flat.items():
-                buffer[:, places[name]] = rows[self.block.sends[peer]]
-            self.wire_bytes += buffer.nbytes
-        self.transport.swap(sends, receives, "round " + ", ".join(f"{n}{a.shape[1:]}" for n, a in arrays.items()))
-        arrived: dict[str, Array] = {}
-        for name, rows in flat.items():
-            inbox = np.empty((len(self.block.heard), rows.shape[1]))
-            inbox[self._own] = rows
-            for peer, buffer in receives.items():
-                inbox[self.block.receives[peer]] = buffer[:, places[name]]
-            arrived[name] = inbox.reshape(len(inbox), *arrays[name].shape[1:])
-        return arrived
+            inbox[name][self._own] = array  # while messages are on their way
 
-    def _buffer(self, peer: int, rows: int, width: int, outgoing: bool) -> Floats:
-        """Return memory for a message; kept, since fresh pages cost as much as the copy into them."""
-        key = (peer, width, outgoing)
-        if key not in self._buffers:
-            self._buffers[key] = np.empty((rows, width))
-        return self._buffers[key]
+        def arrive() -> dict[str, Array]:
+            under_way.wait()
+            while unpack:
+                into, piece = unpack.pop()
+                into[:] = piece
+            return inbox
+
+        return arrive
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Return the tables of all whom this block hears, and which of their rows are fresh; only those travel.
@@ -81,22 +74,24 @@ class Halo:
             return table, fresh
         block, length = self.block, table.shape[2]
         counts = {p: np.count_nonzero(fresh[rows], axis=1) for p, rows in block.sends.items()}
-        coming = {p: np.empty(len(places), dtype=np.int64) for p, places in block.receives.items()}
+        coming = {p: np.empty(places.stop - places.start, dtype=np.int64) for p, places in block.receives.items()}
         self.transport.swap(counts, coming, "relay counts")
+        row = np.dtype([("whose", np.int64), ("told", table.dtype, (length,))])
         sends: dict[int, Array] = {}
         for peer, rows in block.sends.items():
             sender, whose = np.nonzero(fresh[rows])
-            sends[peer] = np.column_stack([whose, table[rows[sender], whose]])
+            sends[peer] = np.empty(len(whose), dtype=row)
+            sends[peer]["whose"], sends[peer]["told"] = whose, table[rows[sender], whose]
             self.wire_bytes += sends[peer].nbytes
-        receives: dict[int, Array] = {p: np.empty((int(count.sum()), 1 + length)) for p, count in coming.items()}
-        self.transport.swap(sends, receives, f"relay {length}")
-        tables = np.zeros((len(block.heard), *table.shape[1:]))
+        receives: dict[int, Array] = {p: np.empty(int(count.sum()), dtype=row) for p, count in coming.items()}
+        self.transport.swap(sends, receives, f"relay {table.dtype}[{length}]")
+        tables = np.zeros((len(block.heard), *table.shape[1:]), dtype=table.dtype)
         news = np.zeros((len(block.heard), table.shape[1]), dtype=bool)
         tables[self._own], news[self._own] = table, fresh
-        for peer, rows in receives.items():
-            sender = np.repeat(block.receives[peer], coming[peer])
-            whose = rows[:, 0].astype(np.int64)
-            tables[sender, whose], news[sender, whose] = rows[:, 1:], True
+        for peer, told in receives.items():
+            places = block.receives[peer]
+            sender = np.repeat(np.arange(places.start, places.stop), coming[peer])
+            tables[sender, told["whose"]], news[sender, told["whose"]] = told["told"], True
         return tables, news
 
     def everyone(self, values: Array) -> Array:

@@ -1,6 +1,6 @@
 """The verbs in which every algorithm speaks of agents and edges."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -22,14 +22,18 @@ _GATHERED = 1 << 16  # numbers that `dot` gathers at a time, so that its buffers
 
 
 class Inbox:
-    """What a block's agents have received along their in-edges, one array per name that was sent."""
+    """What a block's agents receive along their in-edges, one array per name that was sent; waited for at first use.
 
-    def __init__(self, arrived: dict[str, Array]) -> None:
+    Args:
+        arrived: Waits for all arrays and returns them.
+    """
+
+    def __init__(self, arrived: Callable[[], dict[str, Array]]) -> None:
         self._arrived = arrived
 
     def __getattr__(self, name: str) -> Floats:
         try:
-            return self._arrived[name]
+            return self._arrived()[name]
         except KeyError:
             raise AttributeError(f"nothing named {name!r} was sent") from None
 
@@ -79,8 +83,10 @@ class Network:
         self.a0: Floats = self.block(weights.data)
         self._rows: Ints = np.searchsorted(self.agents, graph.targets[block.edges])
         self._sources: Ints = graph.sources[block.edges]
-        # Columns in the agents' order: sums along a row then run alike on any number of ranks.
-        self._columns: Ints = np.searchsorted(block.heard, self._sources)
+        self._place: Ints = np.full(graph.n, -1)
+        self._place[block.heard] = np.arange(len(block.heard))
+        # Entries in the order of the agents they come from: sums along a row then run alike on any number of ranks.
+        self._columns: Ints = self._place[self._sources]
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._links = len(block.edges) - len(self.agents)
         indptr = np.append(self._starts, len(block.edges))
@@ -89,7 +95,10 @@ class Network:
         self._simplices = RowSimplices(indptr)
 
     def exchange(self, **arrays: Array) -> Inbox:
-        """Send each agent's rows along its out-edges: the only communication there is."""
+        """Send each agent's rows along its out-edges: the only communication there is.
+
+        It returns at once, and the inbox is waited for at first use. What is sent must stay as it is.
+        """
         numbers = sum(array[0].nbytes for array in arrays.values())
         self.bytes_sent += self._links * numbers
         return Inbox(self.halo.exchange(arrays))
@@ -108,8 +117,8 @@ class Network:
         heard = news[self._columns]
         sent = int(np.count_nonzero(heard)) - int(np.count_nonzero(fresh))
         self.bytes_sent += sent * (table[0, 0].nbytes + 8)
-        carrier = np.maximum.reduceat(np.where(heard, self._columns[:, None], -1), self._starts, axis=0)
-        return told[carrier, np.arange(self.n)], carrier >= 0
+        carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
+        return told[self._place[carrier], np.arange(self.n)], carrier >= 0
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""

@@ -83,7 +83,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         params: The parameters, or groups of them. Frozen ones (``requires_grad=False``) are left alone.
         algorithm: The method, e.g. ``d3gd.PerronD3GD(step_size=0.1)``.
         network: This process's agent, from :func:`network`.
-        same_start: Whether all agents begin with the parameters of agent 0; else, each with its own.
+        same_start: Whether all agents begin with the parameters of the first process; else, each with its own.
 
     Attributes:
         algorithm: The method.
@@ -129,7 +129,9 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         transport.require_same(digest(*plan, same_start), "an algorithm, network or number of parameters")
         x0 = self._gathered(self._trained)
         if same_start:
-            x0 = network.halo.everyone(x0)[:1]
+            others = range(1, transport.ranks)
+            first = transport.rank == 0
+            transport.swap(dict.fromkeys(others, x0) if first else {}, {} if first else {0: x0}, f"start {x0.dtype}")
         self._blas = ThreadpoolController()
         with self._blas.limit(limits=1, user_api="blas"):
             self._memory = algorithm.init(network, x0)

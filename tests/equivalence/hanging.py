@@ -20,8 +20,6 @@ class Troubled(d3gd.problems.Problem):
                 time.sleep(600)
             if HOW == "raise":
                 raise d3gd.D3GDError("the data of this rank are gone; bring them back")
-            if HOW == "type":
-                return (x - 1).astype(np.complex128)
             if HOW == "bug":
                 raise ZeroDivisionError("a bug of the user")
         return x - 1.0
@@ -30,8 +28,18 @@ class Troubled(d3gd.problems.Problem):
         return np.zeros((self.agents, 32), dtype=np.uint8)
 
 
+class Odd(d3gd.DiDGD):
+    """Sends something else than the others at one iteration, from one rank."""
+
+    def step(self, net, g, s, k):
+        if k == 20 and net.halo.transport.rank == WHO:
+            x = s.x[:, :2] if HOW == "shape" else s.x.astype(HOW)
+            return s._replace(x=s.x + net.mix(net.a0, net.exchange(x=x, Y=s.Y).x).sum())
+        return super().step(net, g, s, k)
+
+
 def main():
-    with d3gd.transports.connect(timeout=2) as transport:
+    with d3gd.transports.connect(timeout=float(sys.argv[3])) as transport:
         if HOW == "dimension":
 
             def problem(agents):
@@ -42,8 +50,17 @@ def main():
             def problem(agents):
                 return Troubled(agents, transport.rank)
 
-        algorithm = d3gd.DiDGD(step_size=0.2 if HOW == "experiment" and transport.rank == WHO else 0.1)
-        d3gd.run(algorithm, d3gd.graphs.ring(6), problem, iterations=1000, every=1000, transport=transport)
+        here = transport.rank == WHO
+        method = Odd if HOW in ("shape", "float32", "complex128") else d3gd.DiDGD
+        d3gd.run(
+            method(step_size=0.2 if HOW == "experiment" and here else 0.1),
+            d3gd.graphs.ring(5 if HOW == "agents" else 6),
+            d3gd.problems.quadratic(agents=6, dim=3) if HOW == "agents" else problem,
+            iterations=1000,
+            every=1000,
+            transport=transport,
+            dtype="float32" if HOW == "precision" and here else "float64",
+        )
 
 
 if __name__ == "__main__":

@@ -20,28 +20,21 @@ def command(launcher, ranks, *words):
     ]  # fmt: skip
 
 
-def start(launcher, ranks, *words, cwd, **environment):
+def launch(launcher, ranks, *words, cwd, seconds=240):
+    """Launch, and return the exit code, what was printed and what was complained of."""
     own = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    env = {**os.environ, **own, **environment}
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [str(word) for word in command(launcher, ranks, *map(str, words))],
         cwd=cwd,
-        env=env,
+        env={**os.environ, **own},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def finish(process, seconds=120):
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
+        process.terminate()  # a launcher that is asked to end takes its ranks with it
+        out, err = process.communicate(timeout=60)
         raise AssertionError(f"the launch did not end: {out} {err}") from None
     return process.returncode, out, err
-
-
-def launch(launcher, ranks, *words, cwd, **environment):
-    return finish(start(launcher, ranks, *words, cwd=cwd, **environment))

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import d3gd
+from d3gd.algorithms.catalogue import methods, variants
 from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.network import Network
 from d3gd.torch import DecentralizedOptimizer, network
@@ -123,7 +124,27 @@ class TestStepSizes:
             descend(net, opt)
 
 
+METHODS = [
+    method(step_size=0.1, **words)
+    for method in methods().values()
+    for words in variants(method)
+    if method(step_size=0.1, **words).needs != "all agents"
+]
+
+
 class TestState:
+    @pytest.mark.parametrize("algorithm", METHODS, ids=str)
+    def test_every_method_resumes_to_the_bit(self, algorithm):
+        net, again = model(), model(seed=1)
+        opt = DecentralizedOptimizer(net.parameters(), algorithm, alone())
+        descend(net, opt, 8)
+        saved = opt.state_dict()
+        end = descend(net, opt, 3)
+        other = DecentralizedOptimizer(again.parameters(), algorithm, alone())
+        other.load_state_dict(saved)
+        assert torch.equal(descend(again, other, 3), end)
+        assert end.isfinite().all()
+
     def test_it_resumes_to_the_bit(self):
         net, again = model(), model(seed=1)
         opt = optimizer(net.parameters())

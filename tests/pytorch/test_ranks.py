@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 import pytest
-from torch.nn.functional import cross_entropy
 
 import d3gd
 from tests.equivalence.launching import ROOT, launch
@@ -31,13 +30,7 @@ def numbers(tmp_path_factory):
 @pytest.mark.parametrize("dtype", worker.DTYPES)
 @pytest.mark.parametrize("name", worker.ALGORITHMS)
 def test_the_optimizer_follows_the_stacked_run(name, dtype, numbers):
-    problem = d3gd.problems.torch_module(
-        worker.module(worker.DTYPES[dtype]),
-        [worker.part(agent) for agent in range(worker.AGENTS)],
-        loss=cross_entropy,
-        batch=worker.BATCH,
-        seed=worker.SEED,
-    )
+    problem = worker.problem(worker.DTYPES[dtype])
     seen = []
     result = d3gd.run(
         worker.ALGORITHMS[name](step_size=worker.halved),
@@ -70,3 +63,10 @@ def test_buffers_are_mixed_with_the_weights_in_use_and_only_when_asked(numbers):
     assert np.abs(before - before[0]).max() > 1e-3  # each has its own statistics until then
     A = worker.graph().matrix(numbers["weights"]).toarray()
     np.testing.assert_allclose(after, A @ before, rtol=1e-5)
+
+
+def test_the_engine_on_ranks_follows_the_stacked_run(numbers):
+    alone = worker.run()
+    np.testing.assert_allclose(numbers["run x"], alone.x, rtol=0, atol=1e-12 * np.abs(alone.x).max())
+    for name, values in alone.metrics.items():
+        np.testing.assert_allclose(numbers[f"run {name}"], values, rtol=1e-9, atol=1e-12, err_msg=name)

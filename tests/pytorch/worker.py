@@ -41,6 +41,25 @@ def part(agent):
     return draw.normal(size=(20 + 3 * agent, 1, 8, 8)), draw.integers(agent, 3, size=20 + 3 * agent)
 
 
+def problem(dtype, agents=range(AGENTS)):
+    """The networks of some agents, stacked."""
+    return d3gd.problems.torch_module(
+        module(dtype),
+        [part(agent) for agent in agents],
+        loss=cross_entropy,
+        batch=BATCH,
+        seed=SEED,
+        test=part(0),
+        agent_ids=list(agents),
+    )
+
+
+def run(transport=None):
+    """The engine's loop, in one process or with each agent's data on its rank only."""
+    made = problem(torch.float64) if transport is None else lambda agents: problem(torch.float64, agents)
+    return d3gd.run(d3gd.PerronD3GD(step_size=0.2), graph(), made, iterations=STEPS, every=7, transport=transport)
+
+
 def train(model, opt, dtype, steps):
     """Yield the model before every step and after the last."""
     X, y = part(opt.agent)
@@ -65,7 +84,7 @@ def main(out):
         for dtype_name, dtype in DTYPES.items():
             for name, algorithm in ALGORITHMS.items():
                 case = f"{name} {dtype_name}"
-                # Only agent 0 has the right start: the others are to get it.
+                # Only the first process has the right start: the others are to get it.
                 model, net = module(dtype, seed=transport.rank), network(graph(), transport=transport)
                 opt = DecentralizedOptimizer(model.parameters(), algorithm(step_size=STEP_SIZE), net)
                 seen = list(train(model, opt, dtype, SAVED))
@@ -90,6 +109,8 @@ def main(out):
         arrays["buffers before"] = transport.each(np.concatenate(before))
         arrays["buffers after"] = transport.each(np.concatenate(after))
         arrays["weights"] = net.halo.everywhere(opt.algorithm.weights(net, opt._memory))
+        result = run(transport)
+        arrays |= {"run x": result.x, **{f"run {name}": values for name, values in result.metrics.items()}}
         if transport.rank == 0:
             np.savez(Path(out), **arrays)
 

@@ -1,16 +1,15 @@
 """All agents in one process: nobody to talk to."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
-from d3gd.arrays import Array
-from d3gd.transports.base import Transport, leave
+from d3gd.transports.base import Messages, Transport, leave
 
 
 class Alone(Transport):
     """The transport of one process, which moves nothing."""
 
-    def _move(self, sends: Mapping[int, Array], receives: Mapping[int, Array], tag: int) -> None:
-        pass
+    def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
+        return lambda: None
 
     def _answers(self, text: str, grace: float) -> dict[int, str]:
         return {}

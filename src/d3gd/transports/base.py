@@ -1,24 +1,28 @@
 """What every way of moving bytes between processes has in common."""
 
+import math
 import os
 import sys
 import time
 import traceback
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
 
+Messages: TypeAlias = Sequence[tuple[int, Array]]  # a rank and an array, contiguous in memory
+
 TIMEOUT = 60.0  # seconds that a rank waits for another
 _PASSED_ON = 0.5  # seconds for the launcher to pass a message on, before it is told to end everyone
 _GRACE = 5.0  # seconds, at most, in which late ranks find out who does not answer
+_MISFIT = 1.0  # seconds in which ranks that find a misfit agree on who reports it
 _TAGS = 1 << 15  # every MPI has at least so many
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
@@ -35,10 +39,42 @@ class LateError(Exception):
         self.peer = peer
 
 
+class InterruptedTogetherError(KeyboardInterrupt):
+    """Ctrl-C, on which all ranks have agreed: none needs to end the others."""
+
+
+class MisfitError(LateError):
+    """A message other than the one that was waited for."""
+
+
+class Pending:
+    """Messages under way, one batch of a transport.
+
+    Args:
+        transport: Theirs.
+        finish: Waits for all of them, and raises :class:`LateError` at the deadline.
+        what: What they hold.
+    """
+
+    def __init__(self, transport: "Transport", finish: Callable[[], None], what: str) -> None:
+        self._transport, self._what = transport, what
+        self._finish: Callable[[], None] | None = finish
+
+    def wait(self) -> None:
+        """Return once everything has been sent and received; at once, if that was so before."""
+        finish, self._finish = self._finish, None
+        if finish is None:
+            return
+        try:
+            finish()
+        except LateError as late:
+            raise self._transport._reported(late, self._what) from None
+
+
 class Transport(ABC):
     """One process among several, and how it reaches the others.
 
-    A child says how to move bytes (:meth:`_move`), how late ranks find each other (:meth:`_answers`) and how to end
+    A child says how to move bytes (:meth:`_start`), how late ranks find each other (:meth:`_answers`) and how to end
     (:meth:`abort`). Everything here is collective: all ranks call the same methods in the same order. Used as a context
     manager, it lets an error of one rank end all of them, with one message.
 
@@ -46,16 +82,24 @@ class Transport(ABC):
         rank: The number of this process.
         ranks: How many there are.
         timeout: How many seconds any wait may take.
+        large: From how many bytes on an array is better a message of its own than packed with others.
     """
 
     rank: int = 0
     ranks: int = 1
     timeout: float = TIMEOUT
+    large: float = math.inf
     _agreed = False
+    _last: Pending | None = None
+    _posts = 0
 
     @abstractmethod
-    def _move(self, sends: Mapping[int, Array], receives: Mapping[int, Array], tag: int) -> None:
-        """Send and receive flat byte arrays, all at once; raise :class:`LateError` at the deadline."""
+    def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
+        """Begin to send and receive flat byte arrays, and return what waits for the end of it.
+
+        That raises :class:`LateError` if the end does not come before the deadline, and may raise :class:`MisfitError`
+        as soon as a message with another tag or length arrives instead of one of these.
+        """
 
     @abstractmethod
     def _answers(self, text: str, grace: float) -> dict[int, str]:
@@ -65,19 +109,34 @@ class Transport(ABC):
     def abort(self, code: int) -> None:
         """End this process now, and with it, by way of the launcher, all others."""
 
-    def swap(self, sends: Mapping[int, Array], receives: Mapping[int, Array], what: str) -> None:
-        """Send arrays to some ranks and fill arrays with what others send.
+    def post(self, sends: Messages, receives: Messages, what: str) -> Pending:
+        """Begin to send arrays to some ranks and to fill arrays with what others send.
+
+        Until the end of it, what is sent must stay as it is. One batch is under way at a time: the next one begins with
+        the end of the last.
 
         Args:
-            sends: An array for every rank that gets one.
-            receives: An array to fill for every rank that sends one.
+            sends: Ranks, and an array for each; two for the same rank arrive in this order.
+            receives: Ranks, and an array to fill for each.
             what: What the messages hold, dtypes and shapes included. It becomes their tag, so that nothing else is ever
                 taken for them.
+
+        Returns:
+            What to wait for.
         """
+        if self._last is not None:
+            self._last.wait()
+        self._posts += 1
         try:
-            self._move(_bytes(sends), _bytes(receives), zlib.crc32(what.encode()) % _TAGS)
+            finish = self._start(_bytes(sends), _bytes(receives), zlib.crc32(what.encode()) % _TAGS)
         except LateError as late:
-            raise self._reported(late.peer, what) from None
+            raise self._reported(late, what) from None
+        self._last = Pending(self, finish, what)
+        return self._last
+
+    def swap(self, sends: Mapping[int, Array], receives: Mapping[int, Array], what: str) -> None:
+        """Send an array to some ranks and fill an array with what others send, as :meth:`post` does, and wait."""
+        self.post(list(sends.items()), list(receives.items()), what).wait()
 
     def gather(self, array: Array, lengths: Sequence[int], to: int | None = None) -> list[Array]:
         """Return every rank's array, in the order of ranks.
@@ -103,11 +162,17 @@ class Transport(ABC):
 
     def any(self, flag: bool) -> bool:
         """Whether any rank says so."""
-        return bool(self.each(np.array(flag)).any()) if self.ranks > 1 else flag
+        return self.any_of(flag)[0]
+
+    def any_of(self, *flags: bool) -> list[bool]:
+        """Whether any rank says so, for each flag."""
+        if self.ranks == 1:
+            return list(flags)
+        return [bool(column.any()) for column in self.each(np.array(flags)).T]
 
     def texts(self, text: str) -> list[str]:
         """Return every rank's text."""
-        own = np.frombuffer(text.encode(), dtype=np.uint8)
+        own = np.array(list(text.encode()), dtype=np.uint8)
         lengths = self.each(np.array(own.size)).tolist()
         return [part.tobytes().decode() for part in self.gather(own, lengths)]
 
@@ -152,7 +217,7 @@ class Transport(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or self.ranks == 1 or isinstance(error, SystemExit):
+        if error is None or self.ranks == 1 or isinstance(error, (SystemExit, InterruptedTogetherError)):
             return
         if isinstance(error, KeyboardInterrupt):
             self.abort(_INTERRUPTED)
@@ -169,25 +234,34 @@ class Transport(ABC):
             self.abort(_FAILED)
         raise SystemExit(_USAGE)
 
-    def _reported(self, peer: int, what: str) -> TransportError:
-        """Find out who does not answer, and let the first of those who do say so."""
-        answers = {self.rank: what} | self._answers(what, min(_GRACE, self.timeout))
-        silent = [rank for rank in range(self.ranks) if rank not in answers]
-        different = [rank for rank, other in answers.items() if other != answers[min(answers)]]
-        if silent:
+    def _reported(self, late: LateError, what: str) -> TransportError:
+        """Find out who does not answer, or what does not fit, and let the first of those who know say so."""
+        misfit = isinstance(late, MisfitError)
+        # Ranks post in the same order: those that have come equally far should be at the same thing.
+        told = {self.rank: f"{self._posts} {what}"}
+        told |= self._answers(told[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
+        silent = [rank for rank in range(self.ranks) if rank not in told]
+        posts = {rank: text.partition(" ")[0] for rank, text in told.items()}
+        answers = {rank: text.partition(" ")[2] for rank, text in told.items()}
+        pairs = [(a, b) for b in sorted(told) for a in sorted(told) if a < b and posts[a] == posts[b]]
+        different = [(a, b) for a, b in pairs if answers[a] != answers[b]]
+        if different:
+            one, other = different[0]
+            message = (
+                f"rank {other} is at ({answers[other]}) while rank {one} is at ({answers[one]}); messages do not fit: "
+                "give all ranks the same experiment"
+            )
+        elif misfit:
+            message = f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
+        elif silent:
             names = f"rank{'s' * (len(silent) > 1)} {', '.join(map(str, silent))}"
             message = (
                 f"nothing came from {names} for {self.timeout:g} s: ended, hanging or very slow; look there, or allow "
                 "more time (--timeout); --resume goes on from the last checkpoint"
             )
-        elif different:
-            message = (
-                f"rank {different[0]} is at ({answers[different[0]]}) while rank {min(answers)} is at "
-                f"({answers[min(answers)]}); messages do not fit: give all ranks the same experiment"
-            )
         else:
-            message = f"nothing that fits came from rank {peer} for {self.timeout:g} s; is the network working?"
-        return (TransportError if self.rank == min(answers) else ToldElsewhereError)(message)
+            message = f"nothing that fits came from rank {late.peer} for {self.timeout:g} s; is the network working?"
+        return (TransportError if self.rank == min(told) else ToldElsewhereError)(message)
 
 
 def leave(code: int) -> None:
@@ -197,5 +271,5 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def _bytes(arrays: Mapping[int, Array]) -> dict[int, Array]:
-    return {peer: array.reshape(-1).view(np.uint8) for peer, array in arrays.items() if array.size}
+def _bytes(messages: Messages) -> Messages:
+    return [(peer, array.reshape(-1).view(np.uint8)) for peer, array in messages if array.size]

@@ -1,25 +1,30 @@
-"""torch.distributed with gloo on the CPU: batched sends and receives, one message per peer."""
+"""torch.distributed: batched sends and receives, one message per peer, with gloo on the CPU or nccl between GPUs."""
 
 import contextlib
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from d3gd.arrays import Array
 from d3gd.errors import TransportError
-from d3gd.transports.base import TIMEOUT, LateError, Transport, leave
+from d3gd.transports.base import TIMEOUT, LateError, Messages, Transport, leave
 
 _SLACK = timedelta(seconds=10)  # between our deadlines and those of torch, so that ours come first
 _NAP = 0.02  # seconds
 
 
 class TorchDistributed(Transport):
-    """The processes that torchrun started.
+    """The processes that torchrun started, or those of a process group that is there already.
+
+    Where every process of a machine has a GPU, nccl carries the messages, copied there and back; else gloo does.
 
     Args:
         timeout: How many seconds any wait may take.
     """
+
+    large = 1 << 18  # measured with gloo on loopback, as for MPI
 
     def __init__(self, *, timeout: float = TIMEOUT) -> None:
         try:
@@ -34,31 +39,46 @@ class TorchDistributed(Transport):
         torch.set_num_threads(1)
         try:
             if not distributed.is_initialized():
-                distributed.init_process_group("gloo", timeout=timedelta(seconds=timeout) + _SLACK)
+                gpus = torch.cuda.device_count() if distributed.is_nccl_available() else 0
+                backend = "nccl" if 0 < int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= gpus else "gloo"
+                distributed.init_process_group(backend, timeout=timedelta(seconds=timeout) + _SLACK)
         except (RuntimeError, ValueError) as error:
             raise TransportError(f"torch.distributed did not start ({error}); start it with torchrun") from None
         self.rank, self.ranks, self.timeout = distributed.get_rank(), distributed.get_world_size(), timeout
+        nccl = distributed.get_backend() == "nccl"
+        self._device: Any = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if nccl else None
         # The launcher's key-value store outlives broken connections: there late ranks find each other.
         self._store: Any = self._distributed.distributed_c10d._get_default_store()
 
-    def _move(self, sends: Mapping[int, Array], receives: Mapping[int, Array], tag: int) -> None:
-        d, tensor = self._distributed, self._torch.from_numpy
-        operations = [d.P2POp(d.irecv, tensor(array), peer, None, tag) for peer, array in receives.items()]
-        operations += [d.P2POp(d.isend, tensor(array), peer, None, tag) for peer, array in sends.items()]
-        if not operations:
-            return
-        deadline = time.monotonic() + self.timeout
-        peers = [*receives, *sends]
-        works: list[Any] = []
+    def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
+        d, peers = self._distributed, [peer for peer, _ in (*receives, *sends)]
+        arrived = [self._tensor(array) for _, array in receives]
+        operations = [
+            d.P2POp(d.irecv, into, peer, None, tag) for (peer, _), into in zip(receives, arrived, strict=True)
+        ]
+        operations += [d.P2POp(d.isend, self._tensor(array), peer, None, tag) for peer, array in sends]
         try:
-            works = d.batch_isend_irecv(operations)
+            works = d.batch_isend_irecv(operations) if operations else []
         except RuntimeError:
             raise LateError(peers[0]) from None
-        for peer, work in zip(peers, works, strict=True):
-            try:
-                work.wait(timedelta(seconds=max(deadline - time.monotonic(), 1e-3)))
-            except RuntimeError:
-                raise LateError(peer) from None
+
+        def finish() -> None:
+            deadline = time.monotonic() + self.timeout
+            for peer, work in zip(peers, works, strict=False):  # nccl has one for all
+                try:
+                    work.wait(timedelta(seconds=max(deadline - time.monotonic(), 1e-3)))
+                except RuntimeError:
+                    raise LateError(peer) from None
+            if self._device is not None:
+                for (_, array), tensor in zip(receives, arrived, strict=True):
+                    array[:] = tensor.cpu().numpy()
+
+        return finish
+
+    def _tensor(self, array: Array) -> Any:
+        """Return an array as a tensor: the same memory, or with nccl a copy on the GPU."""
+        tensor = self._torch.from_numpy(array)
+        return tensor if self._device is None else tensor.to(self._device)
 
     def _answers(self, text: str, grace: float) -> dict[int, str]:
         deadline, answers = time.monotonic() + grace, dict[int, str]()

@@ -1,0 +1,121 @@
+"""Rounds between ranks that share one process: what arrives, in whose memory, and how much of it travels."""
+
+import threading
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import d3gd
+from d3gd.memory import Memory
+from d3gd.network import Network
+from d3gd.transports.alone import Alone
+from tests.strategies import digraphs
+
+
+class Shelf(Alone):
+    """A rank among several in one process: messages wait on a shelf until somebody takes them."""
+
+    def __init__(self, rank, ranks, shelf, large):
+        self.rank, self.ranks, self.large, self._shelf = rank, ranks, large, shelf
+
+    def _start(self, sends, receives, tag):
+        shelf = self._shelf
+        for peer, array in sends:
+            shelf.setdefault((self.rank, peer, tag), []).append(array.copy())
+
+        def finish():
+            for peer, array in receives:
+                array[:] = shelf[(peer, self.rank, tag)].pop(0)
+
+        return finish
+
+
+def networks(graph, ranks, large=np.inf):
+    shelf = {}
+    weights = d3gd.weights.metropolis(graph)
+    return [Network(graph, weights, transport=Shelf(rank, ranks, shelf, large)) for rank in range(ranks)]
+
+
+@settings(max_examples=50)
+@given(digraphs(min_n=2), st.data())
+def test_a_round_brings_what_one_process_would_see(graph, data):
+    nets = networks(graph, data.draw(st.integers(2, graph.n)), data.draw(st.sampled_from([1, 40, np.inf])))
+    whole = Network(graph, d3gd.weights.metropolis(graph))
+    rng = np.random.default_rng(0)
+    arrays = {"t": rng.normal(size=graph.n), "x": rng.normal(size=(graph.n, 3)).astype(np.float32)}
+    arrays |= {"Y": rng.normal(size=(graph.n, 2, 2)), "s": rng.normal(size=(graph.n, 1)).astype(np.float32)}
+    # All post before anyone's message is there to take: an exchange does not wait, its inbox does.
+    boxes = [net.exchange(**{name: array[net.agents] for name, array in arrays.items()}) for net in nets]
+    for net, box in zip(nets, boxes, strict=True):
+        for name, array in arrays.items():
+            assert getattr(box, name).dtype == array.dtype
+            assert np.array_equal(getattr(box, name), array[net.halo.block.heard])
+        assert np.array_equal(net.mix(net.a0, box.x), whole.mix(whole.a0, arrays["x"])[net.agents])
+    assert sum(net.bytes_sent for net in nets) == graph.link_count * (8 + 12 + 32 + 4)
+    if len(nets) == graph.n:
+        assert sum(net.halo.wire_bytes for net in nets) == sum(net.bytes_sent for net in nets)
+
+
+@settings(max_examples=20, deadline=None)
+@given(digraphs(min_n=2, max_n=8), st.sampled_from([np.float64, np.float32]), st.data())
+def test_a_relay_brings_what_one_process_would_see_and_counts_what_travels(graph, dtype, data):
+    n, ranks = graph.n, data.draw(st.integers(2, graph.n))
+    rng = np.random.default_rng(1)
+    told, fresh = rng.normal(size=(n, 3)).astype(dtype), rng.random((n, n)) < 0.5
+    table = np.broadcast_to(told, (n, n, 3))
+    whole = Network(graph, d3gd.weights.metropolis(graph))
+    expected, news = whole.relay(table, fresh)
+    nets = networks(graph, ranks)
+    found = [None] * ranks
+    barrier = threading.Barrier(ranks, timeout=20)
+    for net in nets:  # a relay waits twice: all have to have sent before anyone takes
+        start = net.halo.transport._start
+
+        def waiting(*messages, start=start):
+            finish = start(*messages)
+            barrier.wait()
+            return finish
+
+        net.halo.transport._start = waiting
+
+    def relay(net):
+        found[net.halo.transport.rank] = net.relay(table[net.agents], fresh[net.agents])
+
+    threads = [threading.Thread(target=relay, args=(net,)) for net in nets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    for net, (rows, arrived) in zip(nets, found, strict=True):
+        assert np.array_equal(arrived, news[net.agents])
+        assert np.array_equal(rows[arrived], expected[net.agents][arrived])
+    assert sum(net.bytes_sent for net in nets) == whole.bytes_sent
+    if ranks == n:
+        assert sum(net.halo.wire_bytes for net in nets) == whole.bytes_sent
+
+
+def test_what_somebody_keeps_of_an_inbox_is_never_overwritten():
+    graph = d3gd.graphs.ring(2)
+    nets = networks(graph, 2)
+    kept = []
+    for value in range(6):
+        boxes = [net.exchange(x=np.full((1, 4), float(10 * value + net.agents[0]))) for net in nets]
+        kept.append((boxes[0].x[1:, ::2], 10 * value + 1))  # a view of a view, of what came from the other rank
+        del boxes
+    for view, value in kept:
+        assert (view == value).all()
+
+
+def test_an_inbox_that_nobody_keeps_leaves_its_memory_to_the_next():
+    nets = networks(d3gd.graphs.ring(2), 2)
+    addresses = set()
+    for _ in range(5):
+        boxes = [net.exchange(x=np.ones((1, 4))) for net in nets]
+        addresses.add(boxes[0].x.ctypes.data)
+        del boxes
+    assert len(addresses) == 1
+
+
+def test_memory_may_be_empty():
+    assert Memory().empty((0, 3), np.float64).shape == (0, 3)
