@@ -25,7 +25,9 @@ def section(page: str, comparisons: list[tuple[str, dict[str, Any]]]) -> str:
         if rows:
             lines = [content["markdown"]["header"], ["---"] * len(rows[0]), *rows]
             table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-            parts.append(f"On {content['title']} ([all methods]({link})):\n\n{table}")
+            about = f"{content['title']}, {len(content['seeds'])} seeds"
+            links = f"[all methods]({link}), [how to read it](../compare.md#how-to-read-the-table)"
+            parts.append(f"On {about} ({links}):\n\n{table}")
     return "\n\n".join(parts)
 
 

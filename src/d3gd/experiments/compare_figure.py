@@ -27,6 +27,7 @@ _DASHES: Mapping[str, Any] = {
     "undirected links": (0, (1.2, 1.2)),
     "all agents": "-",
 }
+_NEAR = 0.04  # between two lines' ends, as a share of the width, for their numbers to be in each other's way
 _POINTS = 160  # along a curve
 _APART = 0.035  # between two numbers at the ends of curves, as a share of the height
 _HEIGHT, _WIDTH, _LEGEND, _ENTRY = 4.3, 3.7, 2.7, 0.19  # inches
@@ -162,23 +163,49 @@ def _number(panel: Any, ends: Sequence[tuple[Row, tuple[float, float]]], looks: 
     right = max((x for _, (x, _) in ends), default=1.0)
     panel.set_xlim(0, right * 1.09)
     to_axes = panel.transData + panel.transAxes.inverted()
-    taken: list[tuple[float, float]] = []
-    for row, end in sorted(ends, key=lambda pair: pair[1][1]):
-        x, y = to_axes.transform(end)
-        y = max([y, *(b + _APART for a, b in taken if abs(a - x) < 0.05 and b > y - _APART)])
-        taken.append((x, y))
+    placed = sorted((tuple(to_axes.transform(end)), row.method) for row, end in ends)
+    columns: list[list[tuple[tuple[float, float], str]]] = []
+    for one in placed:
+        near = columns and one[0][0] - columns[-1][-1][0][0] < _NEAR
+        columns = [*columns[:-1], [*columns[-1], one]] if near else [*columns, [one]]
+    where = {}
+    for column in columns:
+        ordered = sorted(column, key=lambda one: one[0][1])
+        for (x, y), method in zip(_spread([one[0] for one in ordered]), (one[1] for one in ordered), strict=True):
+            where[method] = x, y
+    for method, (x, y) in where.items():
         panel.text(
             x + 0.012,
             y,
-            looks[row.method]["label"],
+            looks[method]["label"],
             transform=panel.transAxes,
-            color=looks[row.method]["color"],
+            color=looks[method]["color"],
             fontsize=8,
             va="center",
             fontweight="bold",
             zorder=5,
             path_effects=[patheffects.withStroke(linewidth=2, foreground="white")],
         )
+
+
+def _spread(wanted: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Move places apart that are too close in height, as little as it takes; they come from below.
+
+    Example:
+        >>> [round(y, 4) for _, y in _spread([(0, 0.1), (0, 0.5), (0, 0.5)])]
+        [0.1, 0.4825, 0.5175]
+    """
+    blocks: list[list[float]] = []  # of heights that touch, which stand around their mean
+
+    def bottom(block: Sequence[float]) -> float:
+        return sum(block) / len(block) - _APART * (len(block) - 1) / 2
+
+    for _, y in wanted:
+        blocks.append([y])
+        while len(blocks) > 1 and bottom(blocks[-2]) + _APART * len(blocks[-2]) > bottom(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    heights = [bottom(block) + _APART * i for block in blocks for i in range(len(block))]
+    return [(x, height) for (x, _), height in zip(wanted, heights, strict=True)]
 
 
 def _legend(figure: Any, rows: Sequence[Row], looks: Mapping[str, Any]) -> None:
