@@ -27,7 +27,7 @@ _DASHES: Mapping[str, Any] = {
     "undirected links": (0, (1.2, 1.2)),
     "all agents": "-",
 }
-_NEAR = 0.04  # between two lines' ends, as a share of the width, for their numbers to be in each other's way
+_NEAR = 0.025  # between two lines' ends, as a share of the width, for their numbers to be in each other's way
 _POINTS = 160  # along a curve
 _APART = 0.035  # between two numbers at the ends of curves, as a share of the height
 _HEIGHT, _WIDTH, _LEGEND, _ENTRY = 4.3, 3.7, 2.7, 0.19  # inches
