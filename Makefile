@@ -1,6 +1,7 @@
 # make reproduce   the paper's figures and the table of its claims, into results/
 # make test        lint, types and the test suite
-# Both build .venv from constraints.txt first and work in either order.
+# make bench       targets of speed and memory, measured, into docs/benchmarks.md (QUICK=1 for fewer repeats)
+# All build .venv from constraints.txt first and work in either order.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -9,10 +10,13 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 OUT    ?= results
 SEEDS  ?= 10
 
-.PHONY: reproduce test lint types suite clean
+.PHONY: reproduce bench test lint types suite clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)
 
 test: lint types suite
 
@@ -36,4 +40,4 @@ $(VENV)/.dev: $(VENV)/.core
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-rivals $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis

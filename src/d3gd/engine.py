@@ -21,6 +21,7 @@ from d3gd.errors import ProblemError, SettingsError, WeightsError
 from d3gd.graphs import Digraph
 from d3gd.halo import Halo
 from d3gd.interrupts import noted
+from d3gd.kernels.threads import threads
 from d3gd.metrics import Log, Metric, Snapshot, choose
 from d3gd.network import Network
 from d3gd.problems import Problem
@@ -176,6 +177,7 @@ def run(
     net.bytes_sent = at.bytes_sent
     saves = checkpoint_every or max(every, iterations // 20)
     limit = _RUNAWAY * (1 + float(np.abs(start).max(initial=0)))
+    del start  # as large as the models of today
     status: Status | None = None
     message = ""
     began = time.perf_counter()
@@ -192,6 +194,7 @@ def run(
     with (
         # Products here are small: threads would cost more than they bring, and one keeps the bits the same.
         threadpool_limits(1, "blas"),
+        threads(None if ranks.ranks == 1 else 1),  # several ranks are expected to fill the cores by themselves
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
         noted(ranks.ranks > 1) as interrupted,
         progress_bar(progress if ranks.rank == 0 else False, iterations, type(algorithm).__name__) as show,
@@ -225,6 +228,7 @@ def run(
                     stops = [callback(snapshot) for callback in callbacks]  # each is called, whatever others say
                     if callbacks and ranks.any(any(stops)):
                         status = "stopped"
+                    del seen, snapshot  # or these models would stay until the next record
                 if runaway:
                     status, message = "diverged", f"a model left all bounds by iteration {k}; try a smaller step size"
                 elif k >= iterations:

@@ -6,10 +6,11 @@ them; ``d3gd.run(..., metrics=[...])`` chooses among them or takes functions of 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from d3gd import theory
 from d3gd.arrays import CSR, Array, Floats, Ints
@@ -46,10 +47,8 @@ class Snapshot:
     @cached_property
     def pi(self) -> Floats:
         """The left Perron vector of the weights in use; NaN once they no longer connect everyone."""
-        try:
-            return perron(self.weights)
-        except WeightsError:  # a metric must not decide how a run ends
-            return np.full(len(self.x), np.nan)
+        A = self.weights
+        return _perron(A.shape[0], A.indptr.tobytes(), A.indices.tobytes(), A.data.tobytes(), str(A.indices.dtype))
 
     @cached_property
     def mean(self) -> Floats:
@@ -64,6 +63,17 @@ class Snapshot:
         if accuracies is None:
             raise SettingsError("this problem has no test data, so no accuracy; leave it out of metrics")
         return np.asarray(accuracies)
+
+
+@lru_cache(maxsize=1)  # the weights of many methods never change
+def _perron(n: int, indptr: bytes, indices: bytes, data: bytes, index: str) -> Floats:
+    places = np.frombuffer(indices, dtype=index), np.frombuffer(indptr, dtype=index)
+    try:
+        pi = perron(csr_array((np.frombuffer(data), *places), shape=(n, n)))
+    except WeightsError:  # a metric must not decide how a run ends
+        pi = np.full(n, np.nan)
+    pi.setflags(write=False)
+    return pi
 
 
 Metric: TypeAlias = Callable[[Snapshot], Any]

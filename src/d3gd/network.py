@@ -1,24 +1,30 @@
 """The verbs in which every algorithm speaks of agents and edges."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
 from d3gd.halo import Halo
+from d3gd.kernels import Meter
+from d3gd.kernels.plain import Plain
+from d3gd.kernels.threads import rowwise
 from d3gd.random import keyed_uniform
-from d3gd.simplex import RowSimplices
 from d3gd.spectrum import perron
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
 
-_GATHERED = 1 << 16  # numbers that `dot` gathers at a time, so that its buffers stay in the cache
+if TYPE_CHECKING:
+    from d3gd.kernels.compiled import Compiled
+
+_VECTORS = 2000**2  # most numbers in the n-vectors of a block's agents
+_SORTING = 16  # numbers that projecting an edge's value counts for
 
 
 class Inbox:
@@ -89,10 +95,9 @@ class Network:
         self._columns: Ints = self._place[self._sources]
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._links = len(block.edges) - len(self.agents)
-        indptr = np.append(self._starts, len(block.edges))
-        shape = (len(self.agents), len(block.heard))
-        self._matrix = csr_array((self.a0, self._columns, indptr), shape=shape)
-        self._simplices = RowSimplices(indptr)
+        self._indptr: Ints = np.append(self._starts, len(block.edges))
+        self._places: Ints = np.arange(len(self.agents))
+        self._meter = Meter()
 
     def exchange(self, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only communication there is.
@@ -122,9 +127,7 @@ class Network:
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
-        self._matrix.data = a.astype(received.dtype, copy=False)
-        mixed: Floats = self._matrix @ received
-        return mixed
+        return self._kernels(received[0].size).mix(a, received)
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
@@ -132,16 +135,18 @@ class Network:
         A constant added to all of a row's values changes no projection on the simplex, so the origin is free to
         choose; near the received models it spares the digits that their common part would cost.
         """
-        values = np.empty(len(self._columns))
-        edges = max(1, _GATHERED // v.shape[1])
-        for first in range(0, len(values), edges):
-            here = slice(first, first + edges)
-            rows = self._rows[here]
-            difference = received[self._columns[here]]
-            if origin is not None:
-                difference -= origin[rows]
-            values[here] = np.einsum("ed,ed->e", v[rows], difference)
-        return values
+        values = self._kernels(v.shape[1]).dot(v, received, origin)
+        return values.astype(np.float64, copy=False)
+
+    def rowwise(self, expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
+        """Evaluate an expression agent by agent, without intermediate results as large as a state.
+
+        Args:
+            expression: A function of arrays; an agent's row of its result depends on the same rows only.
+            arrays: Its arguments, each with a row per agent; the first has the shape of the result.
+            out: One of the arrays that nobody needs any more, nor has been sent it; it may hold the result.
+        """
+        return rowwise(expression, *arrays, out=out)
 
     def heard(self, received: Floats) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the places of its in-edges and the rows that came along them."""
@@ -151,7 +156,7 @@ class Network:
 
     def project(self, edges: Floats) -> Floats:
         """Project each agent's edge values onto its probability simplex."""
-        return self._simplices(edges)
+        return self._kernels(_SORTING).project(edges)
 
     def reduce(self, edges: Floats, how: Any = np.add) -> Floats:
         """Return one value per agent from its in-edges: their sum, or with ``np.maximum`` their largest."""
@@ -173,19 +178,28 @@ class Network:
 
     def eye(self) -> Floats:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
-        rows = np.zeros((len(self.agents), self.n))
-        rows[np.arange(len(self.agents)), self.agents] = 1.0
+        rows = self.vectors()
+        rows[self._places, self.agents] = 1.0
         return rows
 
     def scatter(self, edges: Floats) -> Floats:
         """Return each agent's n-vector with its in-edges' values at those they come from."""
-        rows = np.zeros((len(self.agents), self.n))
+        rows = self.vectors()
         rows[self._rows, self._sources] = edges
         return rows
 
+    def vectors(self) -> Floats:
+        """Return an n-vector of zeros per agent, if there are not too many of them."""
+        if len(self.agents) * self.n > _VECTORS:
+            raise D3GDError(
+                f"an n-vector for each of {len(self.agents)} agents on one process is too much for n = {self.n}; use "
+                'perron="known" with DiDGD, D3GD or FROST, rule="fixed" with PerronD3GD, or more ranks'
+            )
+        return np.zeros((len(self.agents), self.n))
+
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
-        return self.precise(Y[np.arange(len(self.agents)), self.agents][:, None])
+        return self.precise(Y[self._places, self.agents][:, None])
 
     def draw(self, k: int) -> Floats:
         """Return a uniform number per agent, keyed by (seed, agent, iteration)."""
@@ -200,6 +214,20 @@ class Network:
         """Return the left Perron vector of the whole network's weights: global knowledge as well."""
         self._require_sight()
         return perron(self.graph.matrix(self.halo.everywhere(a)))
+
+    def _kernels(self, width: int) -> "Plain | Compiled":
+        """Return the kernels for so many numbers per edge."""
+        return self._compiled if self._meter.compiled(self.graph.sources.size * width) else self._plain
+
+    @cached_property
+    def _plain(self) -> Plain:
+        return Plain(self._indptr, self._columns, len(self.halo.block.heard))
+
+    @cached_property
+    def _compiled(self) -> "Compiled":
+        from d3gd.kernels.compiled import Compiled  # slow to import, and small networks never need it
+
+        return Compiled(self._indptr, self._columns)
 
     def _require_sight(self) -> None:
         if not self._sees_all:

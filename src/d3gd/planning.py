@@ -25,6 +25,7 @@ import numpy as np
 
 from d3gd.arrays import Floats, Ints
 
+PLANNED_UP_TO = 300  # agents: a plan takes n^3 work, and where it is made from sketches, tables of n^2 of them
 _DEEPEST = 10  # doublings of the noise sum: 2^10 rounds of mixing
 _LEFT = 0.03  # of a deviation, after the rounds that the noise sum covers
 _LEAST = 1e-4  # a weight's share at the start of a plan, so that it can grow again

@@ -17,8 +17,8 @@ from tests.strategies import digraphs, row_stochastic
 
 def plans_at(rounds, until):
     """The iterations at which plans are made, and those at which floods begin."""
-    phases = [planned._phase(k, rounds) for k in range(until)]
-    return [k for k, p in enumerate(phases) if p == rounds], [k for k, p in enumerate(phases) if p == 0]
+    floods = sorted({planned._tellings(k, rounds)[1] for k in range(until)})
+    return [k + rounds for k in floods if k + rounds < until], [k for k in floods if k < until]
 
 
 # Floods -----------------------------------------------------------------------------------------------------------
@@ -127,6 +127,22 @@ def test_gradients_that_do_not_change_are_told_exactly_and_without_variance_from
     told = s.rule.flood.table[np.arange(6), np.arange(6)]
     assert np.allclose(told[:, :-1], problem.b, rtol=1e-12)
     assert (told[:, -1] == 0).all()
+
+
+def test_averages_begin_anew_before_they_are_told():
+    graph, A = random_network(2)
+    begin = plans_at(graph.diameter(), 400)[1][-1]
+
+    class Switched(Noisy):
+        def gradients(self, x, k=None):
+            old = k < begin - planned._WINDOW
+            return super().gradients(x, 1000 + k if old else k) + (7.0 if old else 0.0)
+
+    algorithm = d3gd.PerronD3GD(step_size=0.01, correct=False)
+    told = []
+    for problem in (Noisy(6, 60, np.ones(6)), Switched(6, 60, np.ones(6))):
+        told.append(states(algorithm, graph, A, problem, begin + 1)[-1].rule.flood.table)
+    assert np.array_equal(told[0], told[1])
 
 
 # Plans ------------------------------------------------------------------------------------------------------------

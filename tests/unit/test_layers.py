@@ -93,14 +93,14 @@ def test_the_guard_sees_imports_of_every_kind(tmp_path):
 
 
 def test_importing_the_core_brings_in_nothing_heavy():
-    heavy = ["matplotlib", "sklearn", "torch", "mpi4py", "pandas", "rich", "networkx", "joblib", "typer"]
+    heavy = ["matplotlib", "sklearn", "torch", "mpi4py", "pandas", "rich", "networkx", "joblib", "typer", "numba"]
     code = f"import sys, json, d3gd; print(json.dumps([m for m in {heavy} if m in sys.modules]))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(answer.stdout) == []
 
 
 def test_a_run_brings_in_nothing_heavy_either():
-    heavy = ["matplotlib", "sklearn", "torch", "mpi4py", "pandas", "rich", "joblib", "typer"]
+    heavy = ["matplotlib", "sklearn", "torch", "mpi4py", "pandas", "rich", "joblib", "typer", "numba"]
     code = (
         "import sys, json, d3gd\n"
         "problem = d3gd.problems.quadratic(agents=3, dim=2)\n"
@@ -109,3 +109,15 @@ def test_a_run_brings_in_nothing_heavy_either():
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(answer.stdout) == []
+
+
+def test_help_brings_in_no_library_that_only_runs_need():
+    heavy = ["matplotlib", "sklearn", "torch", "mpi4py", "pandas", "networkx", "joblib", "numba"]
+    code = (
+        "import sys, json, d3gd.cli\n"
+        "sys.argv = ['d3gd', '--help']\n"
+        "try:\n    d3gd.cli.main()\n"
+        f"except SystemExit:\n    pass\nprint(json.dumps([m for m in {heavy} if m in sys.modules]))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(answer.stdout.splitlines()[-1]) == []

@@ -10,8 +10,9 @@ from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.exact import closest_combination
+from d3gd.rules.scale import Given, Perron, Tracked, scale_by
 from d3gd.rules.sums import TrackedSums, TrueSums
-from d3gd.schedules import Schedule, at, positive, within
+from d3gd.schedules import Schedule, at, one_of, positive, within
 from d3gd.state import PerAgent, PerEdge
 
 Rule = Literal["decentralized", "global", "exact"]
@@ -21,7 +22,7 @@ class D3GDState(NamedTuple):
     """The memory of D3GD."""
 
     x: PerAgent  # (agents, d)  models
-    Y: PerAgent  # (agents, n)  Perron trackers
+    Y: PerAgent  # (agents, n)  Perron trackers; with known Perron weights, (agents, 1)
     abar: PerEdge  # (edges,)   the weights before anchoring
     memory: Any  # what the rule tracks
 
@@ -52,6 +53,8 @@ class D3GD:
         chain_rule: The paper's gradient has the factor :math:`1-\delta` in its second term only. As printed by default;
             True puts it in both: the gradient of :math:`\bar J_k(\bar A) = J_k((1-\delta)\bar A + \delta A^0)`.
         participation: The probability that an agent moves its row in an iteration. The paper's experiments move all.
+        perron: ``"tracked"`` mixes y as Di-DGD does; ``"known"`` takes the Perron vector of the *initial* weights,
+            near which the trackers freeze. It spares an n-vector per agent, for networks of thousands.
 
     Example:
         >>> import d3gd
@@ -70,6 +73,7 @@ class D3GD:
     rule: Rule = "decentralized"
     chain_rule: bool = False
     participation: float = 1.0
+    perron: Perron = "tracked"
 
     survives: ClassVar[frozenset[Hardship]] = frozenset()
     relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
@@ -80,13 +84,20 @@ class D3GD:
         positive("refine_step", self.refine_step)
         within("anchor", self.anchor, 0, 1)
         within("participation", self.participation, 0, 1, closed="(]")
+        one_of("perron", self.perron, ("tracked", "known"))
         if self.rule not in ("decentralized", "global", "exact"):
             raise SettingsError(f"rule = {self.rule!r}: choose 'decentralized', 'global' or 'exact'")
 
     @property
     def needs(self) -> Needs:
         """Only Algorithm 1 keeps to what arrives along the edges."""
-        return "in-neighbours" if self.rule == "decentralized" else "all agents"
+        if self.rule != "decentralized":
+            return "all agents"
+        return "in-neighbours" if self.perron == "tracked" else "the network"
+
+    @property
+    def _scale(self) -> Tracked | Given:
+        return scale_by(self.perron)
 
     @property
     def _sums(self) -> TrackedSums | TrueSums:
@@ -94,7 +105,7 @@ class D3GD:
 
     def init(self, net: Network, x0: Floats) -> D3GDState:
         r"""Start from ``x0``, the unit vectors and :math:`\bar A^0 = A^0`."""
-        return D3GDState(x=x0, Y=net.eye(), abar=net.a0, memory=self._sums.init(net, x0))
+        return D3GDState(x=x0, Y=self._scale.init(net), abar=net.a0, memory=self._sums.init(net, x0))
 
     def point(self, s: D3GDState) -> Floats:
         """Gradients are wanted at the models."""
@@ -105,30 +116,39 @@ class D3GD:
         return (1 - self.anchor) * s.abar + self.anchor * net.a0
 
     def scale(self, net: Network, s: D3GDState) -> Floats:
-        """Return the tracked :math:`[y_i]_i`, which freezes as the weights move."""
-        return net.own(s.Y)[:, 0]
+        """Return :math:`[y_i]_i`; tracked, it freezes as the weights move."""
+        return self._scale.own(net, s.Y)[:, 0]
 
     def step(self, net: Network, g: Floats, s: D3GDState, k: int) -> D3GDState:
         """Take a Di-DGD step and refine the weights, the exact rule before the step and the others after it."""
         rule: Any = self._sums
-        gamma, y = at(self.step_size, k), net.own(s.Y)
-        sent = net.exchange(x=s.x, Y=s.Y, **rule.message(s.memory, g))
-        hat = rule.look(net, s.memory, self.weights(net, s), s.x, g, y)
-        push = gamma / net.n * (g / y - hat.g)
+        scale, n = self._scale, net.n
+        gamma, y = at(self.step_size, k), scale.own(net, s.Y)
+        message = rule.message(s.memory, g)
+        sent = net.exchange(x=s.x, **scale.message(s.Y), **message)
+        a = self.weights(net, s)
+        hat = rule.look(net, s.memory, a, s.x, g, y, message)
 
         if self.rule == "exact":
+            push = gamma / n * (g / y - hat.g)
             s = s._replace(abar=self._moved(net, s.abar, self._minimiser(net, s, sent.x, hat.x, push), k))
-        a = self.weights(net, s)
+            a = self.weights(net, s)
         mixed = net.mix(a, sent.x)
-        x = mixed - gamma * g / (net.n * y)
-        Y = net.mix(a, sent.Y)
         abar = s.abar
         if self.rule != "exact":
-            inner = 1 - self.anchor
-            v = (inner if self.chain_rule else 1.0) * (mixed - hat.x) - inner * push
+            inner, chain = 1 - self.anchor, self.chain_rule
+            v = net.rowwise(
+                lambda mixed, x_hat, g, g_hat, y: (
+                    (inner * (mixed - x_hat) if chain else mixed - x_hat) - inner * (gamma / n * (g / y - g_hat))
+                ),
+                *(mixed, hat.x, g, hat.g, y),
+            )
             slope = 2 * net.dot(v, sent.x, origin=hat.x)
             abar = self._moved(net, abar, net.project(abar - at(self.refine_step, k) * slope), k)
-        return D3GDState(x=x, Y=Y, abar=abar, memory=rule.advance(net, s.memory, a, sent, g, x - s.x))
+            del v
+        x = net.rowwise(lambda mixed, g, y: mixed - gamma * g / (n * y), mixed, g, y, out=mixed)
+        Y = scale.advance(net, s.Y, a, sent)
+        return D3GDState(x=x, Y=Y, abar=abar, memory=rule.advance(net, s.memory, a, sent, g, s.x, x))
 
     def _minimiser(self, net: Network, s: D3GDState, received: Floats, hat: Floats, push: Floats) -> Floats:
         r"""Return :math:`\arg\min_{\bar A} J_k((1-\delta)\bar A + \delta A^0)`.

@@ -5,8 +5,10 @@ from typing import ClassVar, NamedTuple, get_args
 
 from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
+from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.schedules import Schedule, at, positive, within
+from d3gd.rules.scale import Given, Perron, Tracked, scale_by
+from d3gd.schedules import Schedule, at, one_of, positive, within
 from d3gd.state import PerAgent
 
 
@@ -14,7 +16,7 @@ class DiDGDState(NamedTuple):
     """The memory of Di-DGD."""
 
     x: PerAgent  # (agents, d)  models
-    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i
+    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; with known Perron weights, (agents, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,8 @@ class DiDGD:
     Args:
         step_size: :math:`\gamma_k`, a number or a function of the iteration.
         warmup: How many iterations mix only y, before the models move. The paper has none.
+        perron: ``"tracked"`` as above; ``"known"`` takes the Perron vector of the weights, worked out once from the
+            set-up, for y. It spares an n-vector per agent, which nothing can hold from some thousand agents on.
         averaged: Whether y averages over all products of weights, for networks that change, lose, delay or pause.
 
     Example:
@@ -58,15 +62,27 @@ class DiDGD:
 
     step_size: float | Schedule
     warmup: int = 0
+    perron: Perron = "tracked"
     averaged: bool = False
 
-    needs: ClassVar[Needs] = "in-neighbours"
     relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         within("warmup", self.warmup, 0, float("inf"))
+        one_of("perron", self.perron, ("tracked", "known"))
+        if self.perron == "known" and (self.warmup or self.averaged):
+            raise SettingsError('perron = "known" tracks nothing; leave out warmup and averaged, or track it')
+
+    @property
+    def needs(self) -> Needs:
+        """Known Perron weights come from the whole network's weights."""
+        return "in-neighbours" if self.perron == "tracked" else "the network"
+
+    @property
+    def _scale(self) -> Tracked | Given:
+        return scale_by(self.perron)
 
     @property
     def survives(self) -> frozenset[Hardship]:
@@ -75,7 +91,7 @@ class DiDGD:
 
     def init(self, net: Network, x0: Floats) -> DiDGDState:
         """Start from ``x0`` and the unit vectors."""
-        return DiDGDState(x=x0, Y=net.eye())
+        return DiDGDState(x=x0, Y=self._scale.init(net))
 
     def point(self, s: DiDGDState) -> Floats:
         """Gradients are wanted at the models."""
@@ -83,14 +99,15 @@ class DiDGD:
 
     def step(self, net: Network, g: Floats, s: DiDGDState, k: int) -> DiDGDState:
         """Mix, and step against the rescaled gradient."""
+        scale = self._scale
         if k < self.warmup:
-            return DiDGDState(x=s.x, Y=self._tracked(net, net.mix(net.a0, net.exchange(Y=s.Y).Y), k))
-        gamma = at(self.step_size, k)
-        sent = net.exchange(x=s.x, Y=s.Y)
-        return DiDGDState(
-            x=net.mix(net.a0, sent.x) - gamma * g / (net.n * net.own(s.Y)),
-            Y=self._tracked(net, net.mix(net.a0, sent.Y), k),
-        )
+            sent = net.exchange(**scale.message(s.Y))
+            return DiDGDState(x=s.x, Y=self._tracked(net, scale.advance(net, s.Y, net.a0, sent), k))
+        gamma, n = at(self.step_size, k), net.n
+        sent = net.exchange(x=s.x, **scale.message(s.Y))
+        mixed = net.mix(net.a0, sent.x)
+        x = net.rowwise(lambda mixed, g, y: mixed - gamma * g / (n * y), mixed, g, scale.own(net, s.Y), out=mixed)
+        return DiDGDState(x=x, Y=self._tracked(net, scale.advance(net, s.Y, net.a0, sent), k))
 
     def _tracked(self, net: Network, mixed: Floats, k: int) -> Floats:
         if not self.averaged:
@@ -103,5 +120,5 @@ class DiDGD:
         return net.a0
 
     def scale(self, net: Network, s: DiDGDState) -> Floats:
-        """Return the tracked :math:`[y_i]_i`."""
-        return net.own(s.Y)[:, 0]
+        """Return :math:`[y_i]_i`."""
+        return self._scale.own(net, s.Y)[:, 0]

@@ -60,7 +60,8 @@ class FROST:
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
         rule: ``"mixing"`` plans the weights for fast mixing and a balanced Perron vector from the network alone (and
-            keeps half of them at home where agents combine before); ``"fixed"`` takes the initial weights.
+            keeps half of them at home where agents combine before), up to 300 agents; above, it takes the initial
+            weights, as ``"fixed"`` always does.
         combine: Whether agents combine ``"after"`` or ``"before"`` their step; the paper has before.
         perron: ``"known"`` takes :math:`\pi` from the set-up; ``"tracked"`` learns it on the way, which with the
             weights as they are is all that agents need to know, but costs n more numbers a link and shaky first steps.

@@ -8,14 +8,13 @@ import numpy as np
 from d3gd.algorithms.base import Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
+from d3gd.planning import PLANNED_UP_TO
 from d3gd.rules.base import Rule
 from d3gd.rules.fixed import Fixed
 from d3gd.rules.local import Local
 from d3gd.rules.planned import Planned
 from d3gd.schedules import Schedule, at, one_of, positive
 from d3gd.state import PerAgent
-
-PLANNED_UP_TO = 300  # agents: a plan takes n^3 work and tables of n^2 sketches
 
 
 class PerronState(NamedTuple):
@@ -122,18 +121,25 @@ class PerronD3GD:
 
     def step(self, net: Network, g: Floats, s: PerronState, k: int) -> PerronState:
         """Step, mix, and let the rule watch."""
-        gamma, rule, after = at(self.step_size, k), self._rule(net), self.combine == "after"
+        gamma, rule, n = at(self.step_size, k), self._rule(net), net.n
         r = rule.begin(net, s.rule, g, s.w, gamma, k)
         use, w = rule.use(net, r), rule.carry(s.rule, r, s.w)
-        push = (gamma / net.n * g + w) / use.pi
-        m = s.x - push if after else s.x
+        beta = use.gain
+
+        def pushed(x: Floats, g: Floats, w: Floats, pi: Floats) -> Floats:
+            return x - (gamma / n * g + w) / pi
+
+        after = self.combine == "after"
+        m = net.rowwise(pushed, s.x, g, w, use.pi) if after else s.x
         r, extra = rule.send(net, r, s.x, g, m)
         sent = net.exchange(m=m, **extra)
-        mixed = net.mix(use.a, sent.m)
-        x = mixed if after else mixed - push
+        x = net.mix(use.a, sent.m)
+        new = w
         if self.correct:
-            w = w + use.gain * use.pi * (m - mixed)
-        return PerronState(x=x, w=w, rule=rule.end(net, r, sent, s.x, x, gamma))
+            new = net.rowwise(lambda w, pi, m, mixed: w + beta * pi * (m - mixed), w, use.pi, m, x)
+        if not after:
+            x = net.rowwise(pushed, x, g, w, use.pi, out=x)
+        return PerronState(x=x, w=new, rule=rule.end(net, r, sent, s.x, x, gamma))
 
     def weights(self, net: Network, s: PerronState) -> Floats:
         """Return the weights in use."""

@@ -11,6 +11,7 @@ from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.random import keyed_uniform
 
+_CACHED = 1 << 16  # numbers that stay in the cache
 _CHUNK = 1 << 22  # most numbers a metric may hold in one temporary array
 
 
@@ -185,6 +186,30 @@ def row_slices(rows: int, width: int) -> list[slice]:
     """Cuts of the rows of a metric, `width` numbers each, that keep its temporary arrays small."""
     step = max(1, _CHUNK // max(1, width))
     return [slice(start, start + step) for start in range(0, rows, step)]
+
+
+def shares_right(theta: Floats, X: Floats, y: Ints, best: Any) -> Floats:
+    """Share of the samples whose label has the best score, for every model.
+
+    Args:
+        theta: Models, shape (models, classes, features).
+        X: Features, shape (samples, features).
+        y: Labels.
+        best: ``np.maximum`` if the largest score wins, ``np.minimum`` if the smallest does; of equals, the first class.
+    """
+    models, classes, _ = theta.shape
+    right = np.empty(models)
+    step = max(1, _CACHED // (classes * len(X)))
+    for rows in (slice(first, first + step) for first in range(0, models, step)):
+        some = theta[rows]
+        scores = (some.reshape(-1, X.shape[1]) @ X.T).reshape(len(some), classes, len(X))
+        top = best.reduce(scores, axis=1)
+        hits = scores[:, y, np.arange(len(X))] == top
+        if np.count_nonzero(scores == top[:, None]) > top.size:  # ties; else there is no need for the slow argmax
+            winner = scores.argmax(axis=1) if best is np.maximum else scores.argmin(axis=1)
+            hits = winner == y
+        right[rows] = hits.mean(axis=1)
+    return right
 
 
 def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None = None) -> None:

@@ -12,6 +12,7 @@ from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.data.mixture import dirichlet_mixture, mixture_test_set
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
+from d3gd.kernels import Meter
 from d3gd.problems.base import (
     Sourced,
     as_bytes,
@@ -21,6 +22,7 @@ from d3gd.problems.base import (
     check_regularization,
     class_shares,
     row_slices,
+    shares_right,
 )
 from d3gd.random import keyed_uniform
 
@@ -89,33 +91,42 @@ class SigmoidClassification(Sourced):
         self.X: Floats = np.take_along_axis(X, order[:, :, None], axis=1)
         # A segment is one (agent, class): one row of theta, and a run of consecutive samples.
         self._segment: Ints = (self.y + classes * np.arange(self.agents)[:, None]).ravel()
-        total, segments = self._segment.size, self.agents * classes
-        index: Any = np.int32 if max(total * self.features, self.agents * self.dim) < 2**31 else np.int64
-        columns = (self._segment[:, None] * self.features + np.arange(self.features)).ravel().astype(index)
-        rows = np.arange(0, total * self.features + 1, self.features, dtype=index)
-        shape = (total, self.agents * self.dim)
-        self._score: CSR = sparse.csr_array((self.X.reshape(-1), columns, rows), shape=shape)
-        starts = np.searchsorted(self._segment, np.arange(segments + 1)).astype(index)
-        ones, each = np.ones(total), np.arange(total + 1, dtype=index)
-        self._collect: CSR = sparse.csr_array((ones, each[:-1], starts), shape=(segments, total))
+        self._meter, self._sums = Meter(), dict[Any, _Sums]()
+        self._last: tuple[Floats, Floats] | None = None
+
+    def _in(self, dtype: Any) -> "_Sums":
+        """The data in a precision."""
+        if dtype not in self._sums:
+            self._sums[dtype] = _Sums(self.X.astype(dtype, copy=False), self.y, self._segment, self.classes)
+        return self._sums[dtype]
 
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """The gradient of f_i at x_i for every agent, on the mini-batch of iteration k if there is one."""
         self._check_models(x)
         if self.batch is not None and k is not None:
             return self._batch_gradients(x, k, self.batch)
-        s = expit(self._score @ x.reshape(-1))
+        sums = self._in(x.dtype)
+        if self._meter.compiled(self.X.size):
+            compiled: Floats = sums.compiled.gradients(x, self._slopes, self.regularization)
+            return compiled
         # CSR products visit each row's own samples in order: bitwise the same for any block of agents.
-        self._collect.data = (s - s * s) / self.samples
-        gradients: Floats = self._collect @ self.X.reshape(-1, self.features)
+        sums.collect.data = self._slopes(sums.score @ x.reshape(-1))
+        gradients: Floats = sums.collect @ sums.X.reshape(-1, self.features)
         return gradients.reshape(x.shape) + self.regularization * x
+
+    def _slopes(self, scores: Floats) -> Floats:
+        s = expit(scores)
+        slopes: Floats = s * s
+        np.subtract(s, slopes, out=slopes)
+        slopes /= self.samples
+        return slopes
 
     def _batch_gradients(self, x: Floats, k: int, batch: int) -> Floats:
         draws = keyed_uniform(self.seed, self.agent_ids, k, batch)
         chosen = (draws * self.samples).astype(np.int64)
         chosen += self.samples * np.arange(self.agents)[:, None]
         segment = self._segment.take(chosen.ravel())
-        X = self.X.reshape(-1, self.features).take(chosen.ravel(), axis=0)
+        X = self._in(x.dtype).X.reshape(-1, self.features).take(chosen.ravel(), axis=0)
         theta = x.reshape(-1, self.features).take(segment, axis=0)
         s = expit(np.einsum("mf,mf->m", X, theta))
         self._scatter.data = (s - s * s) / batch
@@ -135,7 +146,9 @@ class SigmoidClassification(Sourced):
 
     def losses(self, x: Floats) -> Floats:
         """f_i(x_i), the constant (K - 1) / 2 of the wrong classes included."""
-        s = expit(self._score @ x.reshape(-1)).reshape(self.agents, self.samples)
+        sums = self._in(x.dtype)
+        scores = sums.compiled.scores(x) if self._meter.compiled(self.X.size) else sums.score @ x.reshape(-1)
+        s = expit(scores).reshape(self.agents, self.samples)
         losses: Floats = self._constant(x) + s.mean(axis=1)
         return losses
 
@@ -144,17 +157,25 @@ class SigmoidClassification(Sourced):
         return 0.5 * (self.classes - 1) + 0.5 * self.regularization * norms
 
     def sum_gradients(self, x: Floats) -> Floats:
-        """All agents' samples are pooled by class: two small matrix products a class."""
+        """All agents' samples are pooled by class: two small matrix products a class.
+
+        The losses come almost for free; they are kept, since whoever records gradients at a point mostly asks for both.
+        """
         theta = self._theta(x)
         out = self.agents * self.regularization * theta
+        losses = self.agents * self._constant(x)
         for c, pooled in enumerate(self._by_class):
             for rows in row_slices(len(x), len(pooled)):
                 s = expit(theta[rows, c] @ pooled.T)
                 out[rows, c] += (s - s * s) @ pooled / self.samples
+                losses[rows] += s.sum(axis=1) / self.samples
+        self._last = x.copy(), losses
         return out.reshape(-1, self.dim)
 
     def sum_losses(self, x: Floats) -> Floats:
         """All agents' samples are pooled by class."""
+        if self._last is not None and np.array_equal(self._last[0], x):
+            return self._last[1].copy()
         out = self.agents * self._constant(x)
         theta = self._theta(x)
         for c, pooled in enumerate(self._by_class):
@@ -166,9 +187,7 @@ class SigmoidClassification(Sourced):
         """Share of test samples whose true class has the smallest score."""
         if self.test is None:
             return None
-        X, y = self.test
-        theta = self._theta(x)
-        return np.array([(np.argmin(X @ row.T, axis=1) == y).mean() for row in theta])
+        return shares_right(self._theta(x), *self.test, np.minimum)
 
     def _theta(self, x: Floats) -> Floats:
         return x.reshape(-1, self.classes, self.features)
@@ -200,6 +219,38 @@ class SigmoidClassification(Sourced):
         """SHA-256 of each agent's data and key, and of the settings."""
         common = digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
         return as_bytes(digest(common, agent, self.X[i], self.y[i]) for i, agent in enumerate(self.agent_ids.tolist()))
+
+
+class _Sums:
+    """Sums over samples, in the precision of ``X``: as CSR products, and compiled."""
+
+    def __init__(self, X: Floats, y: Ints, segment: Ints, classes: int) -> None:
+        self.X, self._y, self._segment, self._classes = X, y, segment, classes
+        self._index: Any = np.int32 if max(X.size, len(X) * classes * X.shape[2]) < 2**31 else np.int64
+
+    @cached_property
+    def score(self) -> CSR:
+        """Takes all models, one after the other, to the score of every sample's own class."""
+        total, features = self._segment.size, self.X.shape[2]
+        columns = (self._segment[:, None] * features + np.arange(features)).ravel().astype(self._index)
+        rows = np.arange(0, total * features + 1, features, dtype=self._index)
+        shape = (total, len(self.X) * self._classes * features)
+        return sparse.csr_array((self.X.reshape(-1), columns, rows), shape=shape)
+
+    @cached_property
+    def collect(self) -> CSR:
+        """Adds up the samples of each segment, times the entries that are set for them."""
+        total, segments = self._segment.size, len(self.X) * self._classes
+        starts = np.searchsorted(self._segment, np.arange(segments + 1)).astype(self._index)
+        ones, each = np.ones(total), np.arange(total, dtype=self._index)
+        return sparse.csr_array((ones, each, starts), shape=(segments, total))
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The same, compiled."""
+        from d3gd.kernels.compiled import Labelled  # slow to import, and small problems do without
+
+        return Labelled(self.X, self._y)
 
 
 def sigmoid_classification(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from d3gd.problems.base import (
     check_regularization,
     class_shares,
     row_slices,
+    shares_right,
 )
 from d3gd.random import keyed_uniform
 
@@ -58,11 +60,19 @@ class SoftmaxRegression(Sourced):
         self.classes, self.dim = classes, classes * self.features
         self.regularization, self.batch, self.seed, self.test = regularization, batch, seed, test
         self.agent_ids = agent_ids
+        self._precise: dict[Any, Floats] = {}
+        self._last: tuple[Floats, Floats] | None = None
+
+    def _features(self, dtype: Any) -> Floats:
+        """X in a precision."""
+        if dtype not in self._precise:
+            self._precise[dtype] = self.X.astype(dtype, copy=False)
+        return self._precise[dtype]
 
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """The gradient of f_i at x_i for every agent, on the mini-batch of iteration k if there is one."""
         self._check_models(x)
-        X, true, sizes = self.X, self._true, self.sizes
+        X, true, sizes = self._features(x.dtype), self._true, self.sizes.astype(x.dtype)
         if self.batch is not None and k is not None:
             draws = keyed_uniform(self.seed, self.agent_ids, k, self.batch)
             chosen = (draws * self.sizes[:, None]).astype(np.int64)
@@ -91,21 +101,30 @@ class SoftmaxRegression(Sourced):
         return losses
 
     def sum_gradients(self, x: Floats) -> Floats:
-        """All agents' samples are pooled: two flat matrix products for many rows at once."""
-        X, _, weight = self._pooled
-        out = np.empty_like(x)
+        """All agents' samples are pooled: two flat matrix products for many rows at once.
+
+        The losses come almost for free; they are kept, since whoever records gradients at a point mostly asks for both.
+        """
+        X, y, weight = self._pooled
+        out, losses = np.empty_like(x), self.agents * self._penalty(x)
         for rows in row_slices(len(x), self.classes * len(X)):
             p = self._pooled_scores(x[rows])
-            p -= p.max(axis=1, keepdims=True)
+            top, true = p.max(axis=1, keepdims=True), p[:, y, np.arange(len(X))]
+            p -= top
             np.exp(p, out=p)
-            p *= (weight / p.sum(axis=1))[:, None, :]
+            sums = p.sum(axis=1)
+            losses[rows] += (top[:, 0] + np.log(sums) - true) @ weight
+            p *= (weight / sums)[:, None, :]
             expected = (p.reshape(-1, len(X)) @ X).reshape(-1, self.classes, self.features)
             out[rows] = (expected - self._observed).reshape(-1, self.dim)
         out += self.agents * self.regularization * x
+        self._last = x.copy(), losses
         return out
 
     def sum_losses(self, x: Floats) -> Floats:
         """All agents' samples are pooled."""
+        if self._last is not None and np.array_equal(self._last[0], x):
+            return self._last[1].copy()
         X, y, weight = self._pooled
         out = self.agents * self._penalty(x)
         for rows in row_slices(len(x), self.classes * len(X)):
@@ -117,8 +136,7 @@ class SoftmaxRegression(Sourced):
         """Share of test samples whose true class has the largest score."""
         if self.test is None:
             return None
-        X, y = self.test
-        return np.array([(np.argmax(X @ row.T, axis=1) == y).mean() for row in self._theta(x)])
+        return shares_right(self._theta(x), *self.test, np.maximum)
 
     def class_proportions(self) -> Floats:
         """The share of each class among every agent's samples, shape (agents, classes)."""

@@ -23,8 +23,8 @@ class Flood(NamedTuple):
 
 def no_flood(net: Network, length: int) -> Flood:
     """Return tables that hold nothing yet."""
-    nobody = np.zeros((len(net.agents), net.n), dtype=bool)
-    return Flood(np.zeros((len(net.agents), net.n, length)), nobody, nobody)
+    nobody = net.vectors().astype(bool)
+    return Flood(np.zeros((*nobody.shape, length)), nobody, nobody)
 
 
 def start(net: Network, rows: Floats) -> Flood:

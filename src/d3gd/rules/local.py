@@ -94,7 +94,7 @@ class Local(Rule):
         begin = known(net, net.everywhere_a0)
         length = max(_SHORTEST, math.ceil(_MIXED / (1 - begin.shrinks)))
         agents, y = len(net.agents), begin.use(net).pi
-        sketches, vectors = np.zeros((agents, Sketch(x0.shape[1], SKETCH).length)), np.zeros((agents, net.n))
+        sketches, vectors = np.zeros((agents, Sketch(x0.shape[1], SKETCH).length)), net.vectors()
         return LocalState(
             abar=net.a0,
             Y=np.tile(begin.pi, (agents, 1)),

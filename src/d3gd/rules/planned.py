@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from d3gd.state import Count, PerAgent
 
 SKETCH = 64  # numbers in a sketch
 _MEMORY = 0.9  # of the averages, per iteration
+_WINDOW = 30  # iterations before agents tell their averages at which these begin: of what is older, 4 % would be left
 _FIRST = 5  # iterations before the first sketches are worth telling
 _APART = 50  # least iterations between two plans
 _GROWTH = 1.5  # later plans stand further apart: gradients then change slowly
@@ -40,11 +42,11 @@ class PlanState(NamedTuple):
 class Planned(Rule):
     r"""Weights for the steady state that everyone's sketched gradients predict.
 
-    Every agent averages sketches of what pushes its model, gradient and correction alike. At a few iterations, ever
-    further apart, it tells everyone that average and its gradient's variance: s + 1 numbers, passed on from
-    neighbour to neighbour, once across every edge. After as many iterations as the graph's diameter all agents know
-    all, solve the same problem (:mod:`d3gd.planning`) to the same bits, and apply their own row. The Perron vector
-    of planned weights is known exactly, so that nothing need be tracked for it.
+    For some iterations every agent averages sketches of what pushes its model, gradient and correction alike. Then, at
+    iterations that are ever further apart, it tells everyone that average and its gradient's variance: s + 1 numbers,
+    passed on from neighbour to neighbour, once across every edge. After as many iterations as the graph's diameter all
+    agents know all, solve the same problem (:mod:`d3gd.planning`) to the same bits, and apply their own row. The
+    Perron vector of planned weights is known exactly, so that nothing need be tracked for it.
 
     The graph and the initial weights are known to all from the set-up.
     """
@@ -61,12 +63,12 @@ class Planned(Rule):
             )
         sketches = np.zeros((len(net.agents), Sketch(x0.shape[1], SKETCH).length))
         return PlanState(
+            flood=no_flood(net, sketches.shape[1] + 1),  # the first to say so if the network is too large
             now=known(net, net.everywhere_a0),
             rounds=net.graph.diameter(),
             mean=sketches,
             spread=np.zeros(len(net.agents)),
             last=sketches,
-            flood=no_flood(net, sketches.shape[1] + 1),
         )
 
     def use(self, net: Network, s: PlanState) -> Use:
@@ -84,21 +86,32 @@ class Planned(Rule):
             gamma: The step size.
             k: The iteration.
         """
-        sketch = Sketch(g.shape[1], SKETCH)
-        last = sketch(g)
-        change = last - s.last if k > 0 else np.zeros_like(last)
-        mean = _MEMORY * s.mean + (1 - _MEMORY) * sketch(g + net.n / gamma * w)
-        spread = _MEMORY * s.spread + (1 - _MEMORY) * 0.5 * np.einsum("is,is->i", change, change)
-        s = s._replace(mean=mean, spread=spread, last=last)
-        phase = _phase(k, s.rounds)
-        if phase == 0:
-            told = np.column_stack([mean / (1 - _MEMORY ** (k + 1)), spread / (1 - _MEMORY**k)])
-            s = s._replace(flood=start(net, told))
-        if phase == s.rounds:
+        told, tells = _tellings(k, s.rounds)
+        age = k - max(0, tells - _WINDOW)
+        if age >= 0:
+            s = self._averaged(net, s, g, w, gamma, age)
+        if k == tells:
+            rows = np.column_stack([s.mean / (1 - _MEMORY ** (age + 1)), s.spread / (1 - _MEMORY**age)])
+            s, told = s._replace(flood=start(net, rows)), k
+        if k == told + s.rounds:
             return self._plan(net, s, gamma)
-        if 0 <= phase < s.rounds:
+        if told <= k < told + s.rounds:
             return s._replace(flood=pass_on(net, s.flood))
         return s
+
+    def _averaged(self, net: Network, s: PlanState, g: Floats, w: Floats, gamma: float, age: int) -> PlanState:
+        """Return the averages of this iteration and of the ``age`` before it."""
+        sketch = Sketch(g.shape[1], SKETCH)
+        last = sketch(g)
+        pushes = (1 - _MEMORY) * sketch(g + net.n / gamma * w)
+        if age == 0:
+            return s._replace(mean=pushes, spread=np.zeros_like(s.spread), last=last)
+        change = last - s.last
+        return s._replace(
+            mean=_MEMORY * s.mean + pushes,
+            spread=_MEMORY * s.spread + (1 - _MEMORY) * 0.5 * np.einsum("is,is->i", change, change),
+            last=last,
+        )
 
     def _plan(self, net: Network, s: PlanState, gamma: float) -> PlanState:
         table = s.flood.table[0]  # every agent's is the same
@@ -112,16 +125,27 @@ class Planned(Rule):
         G = directions * np.sqrt(np.maximum(sizes, 0))
         if self.corrected:
             variance = variance + _SPARE * (variance.mean() + np.einsum("is,is->", G, G) / net.n)
-        planner = self._planner(net)
-        return s._replace(now=known(net, planner.plan(s.now.a, G, variance, gamma)))
-
-    def _planner(self, net: Network) -> Planner:
-        return Planner(net.n, net.graph.targets, net.graph.sources, net.everywhere_a0, self.after)
+        plan = _planner(net, self.after).plan(s.now.a, G, variance, gamma)
+        return s._replace(now=known(net, plan))
 
 
-def _phase(k: int, rounds: int) -> int:
-    """Return how many iterations ago agents last began to tell everyone; negative before the first time."""
-    begin = _FIRST
-    while k >= (later := max(begin + _APART, begin + rounds + 1, int(_GROWTH * begin))):
-        begin = later
-    return k - begin
+_planners: WeakKeyDictionary[Network, Planner] = WeakKeyDictionary()  # each finds eigenvalues once
+
+
+def _planner(net: Network, after: bool) -> Planner:
+    planner = _planners.get(net)
+    if planner is None or planner.after != after:
+        planner = Planner(net.n, net.graph.targets, net.graph.sources, net.everywhere_a0, after)
+        _planners[net] = planner
+    return planner
+
+
+def _tellings(k: int, rounds: int) -> tuple[int, int]:
+    """Return when agents last began to tell everyone before iteration ``k``, and when they next do, ``k`` included.
+
+    Before the first time, the last one is so long ago that its plan has been made.
+    """
+    last, later = -1 - rounds, _FIRST
+    while later < k:
+        last, later = later, max(later + _APART, later + rounds + 1, int(_GROWTH * later))
+    return last, later

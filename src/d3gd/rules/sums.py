@@ -36,7 +36,9 @@ class TrueSums:
         """There is nothing to send."""
         return {}
 
-    def look(self, net: Network, m: Nothing, a: Floats, x: Floats, g: Floats, y: Floats) -> Sums:
+    def look(
+        self, net: Network, m: Nothing, a: Floats, x: Floats, g: Floats, y: Floats, message: dict[str, Array]
+    ) -> Sums:
         r"""Return :math:`\pi^\top X` and :math:`\pi^\top \tilde Y^{-1} G`."""
         pi = net.precise(net.perron(a))
         everyone = net.everyone(x), net.everyone(g / y)
@@ -44,7 +46,7 @@ class TrueSums:
         x_hat, g_hat = (np.einsum("i,id->d", pi, values)[None] for values in everyone)
         return Sums(x=np.repeat(x_hat, len(x), axis=0), g=np.repeat(g_hat, len(x), axis=0))
 
-    def advance(self, net: Network, m: Nothing, a: Floats, sent: Inbox, g: Floats, moved: Floats) -> Nothing:
+    def advance(self, net: Network, m: Nothing, a: Floats, sent: Inbox, g: Floats, x: Floats, new: Floats) -> Nothing:
         """There is nothing to remember."""
         return m
 
@@ -74,12 +76,18 @@ class TrackedSums:
 
     def message(self, m: Trackers, g: Floats) -> dict[str, Array]:
         """Send :math:`z^k` and :math:`q^k`."""
-        return {"z": m.z, "q": m.q + g - m.g}
+        q = m.q + g
+        q -= m.g
+        return {"z": m.z, "q": q}
 
-    def look(self, net: Network, m: Trackers, a: Floats, x: Floats, g: Floats, y: Floats) -> Sums:
+    def look(
+        self, net: Network, m: Trackers, a: Floats, x: Floats, g: Floats, y: Floats, message: dict[str, Array]
+    ) -> Sums:
         """Return the trackers of iteration k."""
-        return Sums(x=m.z, g=(m.q + g - m.g) / y)
+        return Sums(x=m.z, g=net.rowwise(lambda q, y: q / y, message["q"], y))
 
-    def advance(self, net: Network, m: Trackers, a: Floats, sent: Inbox, g: Floats, moved: Floats) -> Trackers:
-        """Mix both trackers and add how far the model moved."""
-        return Trackers(z=net.mix(a, sent.z) + moved, q=net.mix(a, sent.q), g=g)
+    def advance(self, net: Network, m: Trackers, a: Floats, sent: Inbox, g: Floats, x: Floats, new: Floats) -> Trackers:
+        """Mix both trackers and add how far the model moved from ``x``."""
+        z = net.mix(a, sent.z)
+        z = net.rowwise(lambda z, x, new: z + (new - x), z, x, new, out=z)
+        return Trackers(z=z, q=net.mix(a, sent.q), g=g)

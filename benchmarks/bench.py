@@ -1,0 +1,168 @@
+"""Everything that is measured, with the targets, as a table: make bench.
+
+python benchmarks/bench.py [--quick] [--out docs/benchmarks.md]
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import bandwidth
+import batched
+import metrics_cost
+import numpy as np
+import overhead
+import rivals
+from cases import Steps, fair, interleaved, quiet, regular, seconds
+
+import d3gd
+from d3gd.kernels.threads import cores
+
+OUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+RIVALS = {"plain NumPy": 4, "decent-bench, DGD": 12, "disropt, SubgradientMethod": 200}
+
+
+class Table:
+    """Targets, what was measured, and whether it is enough."""
+
+    def __init__(self):
+        self.rows = []
+
+    def add(self, what, wanted, found, met, unit=""):
+        verdict = "" if met is None else "met" if met else "**not met**"
+        shown = found if isinstance(found, str) else f"{found:.3g}{unit}"
+        self.rows.append(f"| {what} | {wanted} | {shown} | {verdict} |")
+        print(f"{what:66s} {wanted:>10s} {shown:>10s} {verdict}", flush=True)
+
+    def text(self):
+        return "\n".join(["| what | target | measured | |", "|---|---|---|---|", *self.rows])
+
+
+def machine():
+    """The processor, its cores and the versions; nothing that names the machine."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    parts = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "torch")]
+    load = os.getloadavg()[0]
+    return (
+        f"{model}, {cores()} cores, Python {platform.python_version()}, {', '.join(parts)}; "
+        f"load before the start {load:.1f}"
+    )
+
+
+def starts():
+    """Seconds to import d3gd and to show the help, the best of a few."""
+    code = "import time; t = time.perf_counter(); import d3gd; print(time.perf_counter() - t)"
+    imports = [float(_output([sys.executable, "-c", code])) for _ in range(5)]
+    helps = []
+    for _ in range(5):
+        helps.append(seconds(lambda: _output([sys.executable, "-m", "d3gd", "--help"]), 1))
+    return min(imports), min(helps)
+
+
+def _output(command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def single(quick):
+    """Time of a step of Di-DGD in float64 over that in float32, n = 100,000."""
+    case = regular(20_000 if quick else 100_000, 8, 8, 10)
+    net = case.net()
+    x = np.random.default_rng(0).normal(size=(case.graph.n, 64))
+    narrow = x.astype(np.float32)
+    works = {
+        "double": lambda: (net.mix(net.a0, x), case.problem.gradients(x)),
+        "single": lambda: (net.mix(net.a0, narrow), case.problem.gradients(narrow)),
+    }
+    with quiet():
+        taken = interleaved(works, times=1, repeats=3 if quick else 9)
+    return float(np.median(taken["double"] / taken["single"]))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args()
+    quick, table, where = options.quick, Table(), machine()
+    print(where)
+    fair()
+
+    loading, helping = starts()
+    table.add("`import d3gd`, seconds", "<= 0.3", loading, loading <= 0.3)
+    table.add("`d3gd --help`, seconds", "<= 0.5", helping, helping <= 0.5)
+
+    (found, speedup, share), (kept, kept_speedup, kept_share) = overhead.small(quick)
+    for name, value in found.items():
+        wanted = overhead.TARGETS[name]
+        table.add(f"overhead, n = 20, {name}", f"<= {wanted}", value, value <= wanted)
+        table.add("... plain version with memory kept", "", kept[name], None)
+    table.add("gradients, n = 20, of plain ones", "", share, None)
+    table.add("... plain version with memory kept", "", kept_share, None)
+    table.add("iterations/s, n = 20, of plain NumPy (core seconds)", ">= 4", speedup, speedup >= 4, " x")
+    table.add("... plain version with memory kept", "", kept_speedup, None, " x")
+
+    for n, shape in ((1000, (10, 10, 100)), (100_000, (8, 8, 10))):
+        found, ratio = overhead.large(n, *shape, quick)
+        for name, value in found.items():
+            table.add(f"overhead, n = {n:,}, {name}", "", value, None)
+    table.add("PerronD3GD, n = 100,000, of Di-DGD", "<= 1.5", ratio, ratio <= 1.5, " x")
+
+    share, speed = bandwidth.bandwidth(100_000, 64, quick)
+    table.add("mixing, n = 100,000, of the copy's bandwidth", ">= 0.5", share, share >= 0.5)
+    table.add("mixing, n = 100,000, GB/s", "", speed / 1e9, None)
+    case = regular(100_000, 8, 8, 10)
+    with quiet():
+        for name, steps in {
+            "Di-DGD": Steps(case, d3gd.DiDGD(step_size=0.1, perron="known")),
+            "PerronD3GD": Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed"), overhead.known(case)),
+        }.items():
+            peak, state = bandwidth.step_memory(steps)
+            table.add(f"memory, n = 100,000, {name}, of its state", "<= 3", peak / state, peak <= 3 * state, " x")
+    table.add("float32, n = 100,000, speed of float64", "", single(quick), None, " x")
+
+    costs, names = metrics_cost.measure(quick)
+    for n, value in costs.items():
+        table.add(f"metrics at every=10, n = {n:,}, of the steps between", "<= 1", value, value <= 1)
+
+    growth = bandwidth.growth(quick)
+    lines = ["| n | links | ns per link | peak bytes per link |", "|---|---|---|---|"]
+    for n, links, time, peak, _ in growth:
+        lines.append(f"| {n:,} | {links:,} | {1e9 * time:.0f} | {peak:.0f} |")
+
+    remarks = []
+    for name, kind, ratio, why in rivals.measure(quick):
+        wanted = RIVALS.get(name)
+        if ratio is None:
+            table.add(f"iterations/s, of {name}", f">= {wanted}" if wanted else "", why, None)
+            remarks.append(f"{name}: {why}")
+            continue
+        met = None if wanted is None else ratio >= wanted
+        table.add(f"iterations/s, of {name} {kind}", f">= {wanted}" if wanted else "", ratio, met, " x")
+
+    seeds = batched.measure(quick)
+    text = (
+        (Path(__file__).parent / "page.md")
+        .read_text()
+        .format(
+            machine=where,
+            table=table.text(),
+            growth="\n".join(lines),
+            metrics=", ".join(f"`{name}`" for name in names),
+            after=f"{seeds['one after the other']:.2f}",
+            processes=f"{seeds['two processes']:.2f}",
+        )
+    )
+    options.out.write_text(text)
+    print(f"written to {options.out.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""The kernels compiled by numba; importing this module loads it.
+
+They have the bits of the plain ones: they add up in the same order and use neither fused multiply-adds nor any other
+liberty. They release the interpreter's lock, and :mod:`d3gd.kernels.threads` divides rows among cores.
+"""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from d3gd.arrays import Floats, Ints
+from d3gd.kernels.threads import in_parts
+
+_AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
+_LINE = 64  # bytes that come from memory at once
+_AGENTS = 64  # whose samples are handled at a time, so that their scores stay in the cache
+
+
+@intrinsic
+def _fetch(context, rows, row, column):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of ``rows[row, column]``."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(context, builder, signature.args[0], array, arguments[1:], wraparound=False)
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        prefetch = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0i8")
+        builder.call(prefetch, [builder.bitcast(place, byte), word(0), word(3), word(1)])  # to read, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(rows, row, column), code
+
+
+def _mix(first, last, indptr, columns, a, x, mixed):  # type: ignore[no-untyped-def]
+    end, line = len(columns) - 1, _LINE // x.itemsize
+    for i in range(first, last):
+        row = mixed[i]
+        row[:] = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            ahead = columns[min(e + _AHEAD, end)]
+            for c in range(0, x.shape[1], line):
+                _fetch(x, ahead, c)
+            weight, heard = a[e], x[columns[e]]
+            for c in range(len(row)):
+                row[c] += weight * heard[c]
+
+
+def _dot(first, last, indptr, columns, counts, merges, v, x, origin, values):  # type: ignore[no-untyped-def]
+    end, line = len(columns) - 1, _LINE // x.itemsize
+    sums = np.empty(64, dtype=x.dtype)
+    for i in range(first, last):
+        mine, from_here = v[i], origin[i % len(origin)]
+        for e in range(indptr[i], indptr[i + 1]):
+            ahead = columns[min(e + _AHEAD, end)]
+            for c in range(0, x.shape[1], line):
+                _fetch(x, ahead, c)
+            heard = x[columns[e]]
+            begin, top = 0, 0
+            for block in range(len(counts)):
+                count = counts[block]
+                p, q, o = mine[begin : begin + count], heard[begin : begin + count], from_here[begin : begin + count]
+                begin += count
+                whole = count - count % 8
+                total = p[0] * (q[0] - o[0])
+                if whole:
+                    l0, l1, l2, l3 = total, p[1] * (q[1] - o[1]), p[2] * (q[2] - o[2]), p[3] * (q[3] - o[3])
+                    l4, l5 = p[4] * (q[4] - o[4]), p[5] * (q[5] - o[5])
+                    l6, l7 = p[6] * (q[6] - o[6]), p[7] * (q[7] - o[7])
+                    for c in range(8, whole, 8):
+                        l0 += p[c] * (q[c] - o[c])
+                        l1 += p[c + 1] * (q[c + 1] - o[c + 1])
+                        l2 += p[c + 2] * (q[c + 2] - o[c + 2])
+                        l3 += p[c + 3] * (q[c + 3] - o[c + 3])
+                        l4 += p[c + 4] * (q[c + 4] - o[c + 4])
+                        l5 += p[c + 5] * (q[c + 5] - o[c + 5])
+                        l6 += p[c + 6] * (q[c + 6] - o[c + 6])
+                        l7 += p[c + 7] * (q[c + 7] - o[c + 7])
+                    total = ((l0 + l1) + (l2 + l3)) + ((l4 + l5) + (l6 + l7))
+                for c in range(max(whole, 1), count):
+                    total += p[c] * (q[c] - o[c])
+                sums[top] = total
+                for _ in range(merges[block]):
+                    top -= 1
+                    sums[top] += sums[top + 1]
+                top += 1
+            values[e] = sums[0]
+
+
+@lru_cache(maxsize=64)
+def _blocks(count: int) -> tuple[Ints, Ints]:
+    """Return the order in which NumPy adds up a vector: blocks, and how many partial sums to merge after each."""
+
+    def split(count: int) -> list[list[int]]:
+        if count <= 128:
+            return [[count, 0]]
+        half = count // 2 - count // 2 % 8
+        blocks = split(half) + split(count - half)
+        blocks[-1][1] += 1
+        return blocks
+
+    counts, merges = np.array(split(count)).T
+    return np.ascontiguousarray(counts), np.ascontiguousarray(merges)
+
+
+def _project(first, last, indptr, edges, projected):  # type: ignore[no-untyped-def]
+    longest = 0
+    for i in range(first, last):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    scratch, one = np.empty(longest, dtype=edges.dtype), np.ones(1, dtype=edges.dtype)[0]
+    for i in range(first, last):
+        begin, width = indptr[i], indptr[i + 1] - indptr[i]
+        row, result, falling = edges[begin : begin + width], projected[begin : begin + width], scratch[:width]
+        top = row[0]
+        for j in range(1, width):
+            if top == top and not row[j] <= top:  # once NaN, it stays so
+                top = row[j]
+        for j in range(width):
+            falling[j] = row[j] - top  # else a row of huge numbers would not sum to one
+        gap = 1
+        while gap < width // 3:
+            gap = 3 * gap + 1
+        while gap > 0:  # Shell's sort: short for short rows, never quadratic for long ones
+            for j in range(gap, width):
+                value, k = falling[j], j
+                while k >= gap and falling[k - gap] < value:
+                    falling[k] = falling[k - gap]
+                    k -= gap
+                falling[k] = value
+            gap //= 3
+        # Everything in the edges' own kind of numbers, as NumPy has it: an integer would make float32 a float64.
+        total, count, support = falling[0] - falling[0], one - one, 0
+        for j in range(width):
+            total, count = total + falling[j], count + one
+            support += falling[j] * count > total - one
+        total, count = falling[0] - falling[0], one - one
+        for j in range(support):
+            total, count = total + falling[j], count + one
+        theta = (total - one) / count
+        for j in range(width):
+            less = (row[j] - top) - theta
+            result[j] = less if not less <= 0 else 0.0
+
+
+def _scores(first, last, X, y, theta, scores):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        for m in range(X.shape[1]):
+            total, begin = X[i, m, 0] - X[i, m, 0], y[i, m] * X.shape[2]
+            for f in range(X.shape[2]):
+                total += X[i, m, f] * theta[i, begin + f]
+            scores[i - first, m] = total
+
+
+def _collect(first, last, X, y, slopes, theta, regularization, gradients):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        row = gradients[i]
+        row[:] = 0
+        for m in range(X.shape[1]):
+            slope, begin = slopes[i - first, m], y[i, m] * X.shape[2]
+            for f in range(X.shape[2]):
+                row[begin + f] += slope * X[i, m, f]
+        for c in range(len(row)):
+            row[c] += regularization * theta[i, c]
+
+
+def _given(numbers: Any, axes: int) -> Any:
+    return types.Array(numbers, axes, "C", readonly=True)  # writable arrays are taken as well
+
+
+def _made(numbers: Any, axes: int) -> Any:
+    return types.Array(numbers, axes, "C")
+
+
+_SIGNATURES: dict[Callable[..., None], Callable[[Any], tuple[Any, ...]]] = {
+    _mix: lambda f: (_given(f, 1), _given(f, 2), _made(f, 2)),
+    _dot: lambda f: (_given(f, 2), _given(f, 2), _given(f, 2), _made(f, 1)),
+    _project: lambda f: (_given(f, 1), _made(f, 1)),
+    _scores: lambda f: (_given(f, 2), _made(f, 2)),
+    _collect: lambda f: (_made(f, 2), _given(f, 2), f, _made(f, 2)),
+}
+_INTS = {_mix: (1, 1), _dot: (1, 1, 1, 1), _project: (1,)}
+
+
+@cache
+def _compiled(kernel: Callable[..., None], dtype: np.dtype[Any]) -> Callable[..., None]:
+    """Compile a kernel for one kind of numbers, and keep the machine code for the next process if there is a place."""
+    numbers, whole = numba.from_dtype(dtype), types.int64
+    if kernel in _INTS:
+        structure = tuple(_given(whole, axes) for axes in _INTS[kernel])
+    else:
+        structure = (_given(numbers, 3), _given(whole, 2))
+    signature = types.void(whole, whole, *structure, *_SIGNATURES[kernel](numbers))
+    try:
+        compiled: Callable[..., None] = numba.njit(signature, nogil=True, cache=True, error_model="numpy")(kernel)
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written to
+        compiled = numba.njit(signature, nogil=True, error_model="numpy")(kernel)
+    return compiled
+
+
+class Compiled:
+    """The same verbs as :class:`d3gd.kernels.plain.Plain`, on every core."""
+
+    def __init__(self, indptr: Ints, columns: Ints) -> None:
+        self._indptr, self._columns = np.ascontiguousarray(indptr), np.ascontiguousarray(columns)
+
+    def mix(self, a: Floats, received: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges."""
+        x = np.ascontiguousarray(received.reshape(len(received), -1))
+        a = np.ascontiguousarray(a, dtype=x.dtype)
+        mixed = np.empty((len(self._indptr) - 1, x.shape[1]), dtype=x.dtype)
+        kernel = _compiled(_mix, x.dtype)
+        in_parts(
+            lambda first, last: kernel(first, last, self._indptr, self._columns, a, x, mixed), self._indptr, x.shape[1]
+        )
+        return mixed.reshape(-1, *received.shape[1:])
+
+    def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
+        r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
+        x, v = np.ascontiguousarray(received), np.ascontiguousarray(v)
+        o = np.zeros((1, x.shape[1]), dtype=x.dtype) if origin is None else np.ascontiguousarray(origin)
+        values = np.empty(len(self._columns), dtype=x.dtype)
+        kernel, blocks = _compiled(_dot, x.dtype), _blocks(x.shape[1])
+
+        def work(first: int, last: int) -> None:
+            kernel(first, last, self._indptr, self._columns, *blocks, v, x, o, values)
+
+        in_parts(work, self._indptr, x.shape[1])
+        return values
+
+    def project(self, edges: Floats) -> Floats:
+        """Project each agent's edge values onto its probability simplex."""
+        edges = np.ascontiguousarray(edges)
+        projected = np.empty_like(edges)
+        kernel = _compiled(_project, edges.dtype)
+        in_parts(lambda first, last: kernel(first, last, self._indptr, edges, projected), self._indptr, 16)
+        return projected
+
+
+class Labelled:
+    """Sums over samples that touch one class of an agent's model each.
+
+    Args:
+        X: Features, (agents, samples, features).
+        y: Labels, (agents, samples).
+    """
+
+    def __init__(self, X: Floats, y: Ints) -> None:
+        self._X, self._y = np.ascontiguousarray(X), np.ascontiguousarray(y)
+
+    def scores(self, x: Floats) -> Floats:
+        """Return the score of every sample's own class under its agent's model."""
+        scores = np.empty(self._y.shape, dtype=x.dtype)
+        _compiled(_scores, x.dtype)(0, len(x), self._X, self._y, np.ascontiguousarray(x), scores)
+        return scores
+
+    def gradients(self, x: Floats, slopes: Callable[[Floats], Floats], regularization: float) -> Floats:
+        """Return the sum of all samples' features, times the slope at their score, and of the regularization."""
+        x = np.ascontiguousarray(x)
+        gradients = np.empty_like(x)
+        score, collect = _compiled(_scores, x.dtype), _compiled(_collect, x.dtype)
+
+        def work(first: int, last: int) -> None:
+            for a in range(first, last, _AGENTS):
+                b = min(a + _AGENTS, last)
+                scores = np.empty((b - a, self._y.shape[1]), dtype=x.dtype)
+                score(a, b, self._X, self._y, x, scores)
+                collect(a, b, self._X, self._y, slopes(scores), x, regularization, gradients)
+
+        in_parts(work, np.arange(len(x) + 1), self._X[0].size)
+        return gradients

@@ -1,0 +1,73 @@
+"""The kernels in NumPy and SciPy."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse._sparsetools import csr_matvecs
+
+from d3gd.arrays import Floats, Ints
+from d3gd.kernels.rows import Rectangle, rectangles
+from d3gd.simplex import RowSimplices
+
+_GATHERED = 1 << 16  # numbers that `dot` gathers at a time, so that its buffers stay in the cache
+
+
+class Plain:
+    """Mixing, inner products along edges, and projection, for the edges of a CSR structure.
+
+    Args:
+        indptr: Where each agent's in-edges begin.
+        columns: The row, in what was received, that comes along each edge.
+        heard: How many rows are received.
+    """
+
+    def __init__(self, indptr: Ints, columns: Ints, heard: int) -> None:
+        self._indptr, self._columns, self._heard = indptr, np.ascontiguousarray(columns), heard
+        self._memory = np.empty(0)
+
+    def mix(self, a: Floats, received: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges."""
+        # What `csr_array @ received` calls, without the checks that cost twice as much for small networks.
+        mixed = np.zeros((len(self._indptr) - 1, *received.shape[1:]), dtype=received.dtype)
+        x = np.ascontiguousarray(received)
+        a = a.astype(x.dtype, copy=False)
+        csr_matvecs(len(mixed), self._heard, x[0].size, self._indptr, self._columns, a, x.ravel(), mixed.ravel())
+        return mixed
+
+    def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
+        r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
+        values, d = np.empty(len(self._columns) + 1, dtype=received.dtype), v.shape[1]
+        for whole, columns in self._gathers:
+            agents = max(1, _GATHERED // max(1, columns.shape[1] * d))
+            for first in range(0, len(columns), agents):
+                some = slice(first, first + agents)
+                rows = some if isinstance(whole.rows, slice) else whole.rows[some]
+                places = whole.places[some]
+                difference = self._scratch(places.size * d, received.dtype).reshape(*places.shape, d)
+                received.take(columns[some], axis=0, out=difference, mode="clip")
+                if origin is not None:
+                    difference -= origin[rows, None]
+                # One sum over d per edge, whatever the other edges are: the same bits for any block of agents.
+                difference *= v[rows, None]
+                values[places] = np.add.reduce(difference, axis=2)
+        return values[:-1]
+
+    def _scratch(self, size: int, dtype: Any) -> Floats:
+        """Return memory that is kept, since fresh pages cost more than what is done with them."""
+        if self._memory.size < size or self._memory.dtype != dtype:
+            self._memory = np.empty(size, dtype=dtype)
+        return self._memory[:size]
+
+    def project(self, edges: Floats) -> Floats:
+        """Project each agent's edge values onto its probability simplex."""
+        return self._simplices(edges)
+
+    @cached_property
+    def _gathers(self) -> list[tuple[Rectangle, Ints]]:
+        padded = np.append(self._columns, 0)  # places beyond an agent's last edge read any row: nobody uses the result
+        return [(rectangle, padded[rectangle.places]) for rectangle in rectangles(self._indptr)]
+
+    @cached_property
+    def _simplices(self) -> RowSimplices:
+        return RowSimplices(self._indptr)
