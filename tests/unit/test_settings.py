@@ -39,7 +39,7 @@ def write(folder: Path, **changes: str) -> Path:
         (
             {"algorithm": 'kind = "D3GD"\nstepsize = 0.1'},
             "experiment.toml: [algorithm] key 'stepsize' is not known; did you mean 'step_size'? choose among "
-            "step_size, refine_step, anchor, rule, chain_rule, participation",
+            "step_size, refine_step, anchor, rule, chain_rule, participation, perron",
         ),
         (
             {"graph": 'kind = "rign"\nn = 4'},
