@@ -29,17 +29,22 @@ def bandwidth(n, d, quick):
     return float(np.median(taken["copy"] / taken["mix"])), 8 * numbers / float(np.median(taken["mix"]))
 
 
-def step_memory(steps):
-    """Peak memory of a step and what it keeps, over the state: its arrays, the weights and where they come from."""
-    steps()
+def step_memory(make):
+    """Peak memory of steps, old and new state and gradients included, and the size of the state.
+
+    What the network and the method's set-up keep besides is not counted.
+    """
     tracemalloc.start()
     try:
-        steps()
-        steps()
-        peak = tracemalloc.get_traced_memory()[1]
+        steps = make()
+        state = sum(array.nbytes for array in flatten(steps.state).values())
+        before = tracemalloc.get_traced_memory()[0] - state
+        tracemalloc.reset_peak()
+        for _ in range(3):
+            steps()
+        peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-    state = sum(array.nbytes for array in flatten(steps.state).values())
     return peak, state
 
 
@@ -48,11 +53,15 @@ def growth(quick):
     rows = []
     for n in (10, 100, 1000, 10_000, 100_000):
         case = regular(n, 8, 8, 10)
-        steps = Steps(case, d3gd.DiDGD(step_size=0.1, perron="known"))
+
+        def make(n=n):  # the problem keeps memory for its gradients, which counts: a fresh one
+            return Steps(regular(n, 8, 8, 10), d3gd.DiDGD(step_size=0.1, perron="known"))
+
         with quiet():
             times = max(1, 20_000 // n)
+            steps = Steps(case, d3gd.DiDGD(step_size=0.1, perron="known"))
             taken = interleaved({"step": steps}, times=times, repeats=3 if quick else 7)["step"]
-            peak, state = step_memory(steps)
+            peak, state = step_memory(make)
         edges = case.graph.link_count
         rows.append((n, edges, float(np.median(taken)) / edges, peak / edges, peak / state))
     return rows
@@ -65,4 +74,4 @@ if __name__ == "__main__":
         print(row)
     case = regular(100_000, 8, 8, 10)
     with quiet():
-        print(step_memory(Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed"), known(case))))
+        print(step_memory(lambda: Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed"), known(case))))

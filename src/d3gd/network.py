@@ -13,6 +13,7 @@ from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
 from d3gd.halo import Halo
 from d3gd.kernels import Meter
+from d3gd.kernels.memory import LARGE, Memory
 from d3gd.kernels.plain import Plain
 from d3gd.kernels.threads import rowwise
 from d3gd.random import keyed_uniform
@@ -97,7 +98,7 @@ class Network:
         self._links = len(block.edges) - len(self.agents)
         self._indptr: Ints = np.append(self._starts, len(block.edges))
         self._places: Ints = np.arange(len(self.agents))
-        self._meter = Meter()
+        self._meter, self._memory = Meter(), Memory()
 
     def exchange(self, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only communication there is.
@@ -146,6 +147,8 @@ class Network:
             arrays: Its arguments, each with a row per agent; the first has the shape of the result.
             out: One of the arrays that nobody needs any more, nor has been sent it; it may hold the result.
         """
+        if out is None and arrays[0].nbytes >= LARGE:
+            out = self._memory.empty(arrays[0].shape, arrays[0].dtype)
         return rowwise(expression, *arrays, out=out)
 
     def heard(self, received: Floats) -> Iterator[tuple[slice, Floats]]:

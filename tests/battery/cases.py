@@ -36,7 +36,7 @@ def _settling(algorithm):
 
 # The exact rule takes no gradient of the weights, so that its chain rule changes nothing. Averaged Perron weights come
 # to rest like 1/k only, too slowly to see where; the textbook and the tests of conditions have them.
-_LEFT_OUT = ("D3GD exact chain_rule=True", "DiDGD averaged=True")
+_LEFT_OUT = ("D3GD exact known chain_rule=True", "DiDGD tracked averaged=True")
 METHODS = {name: _settling(made) for name, made in every_method(STEP).items() if name not in _LEFT_OUT}
 
 

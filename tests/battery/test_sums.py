@@ -16,7 +16,7 @@ def _all_alike(a, net, s, after, g, pi):
 
 
 def _trackers_are_averages(a, net, s, after, g, pi):
-    yield after.Y.sum(axis=1), 1
+    yield after.Y.sum(axis=1) if a.perron == "tracked" else after.Y.sum(), 1
 
 
 def _mean_follows_gradients(a, net, s, after, g, pi):
@@ -24,7 +24,7 @@ def _mean_follows_gradients(a, net, s, after, g, pi):
 
 
 def _weighted_trackers(a, net, s, after, g, pi):
-    yield pi @ after.Y, pi
+    yield (pi @ after.Y if a.perron == "tracked" else after.Y[:, 0]), pi
 
 
 def _tracked_gradients(a, net, s, after, g, pi):

@@ -27,14 +27,20 @@ def Centralized(setting, A, C, gradients, X, T):
 
 def DiDGD(setting, A, C, gradients, X, T):
     """Eq. (strategy:1) of Du and Wai."""
-    if not setting.averaged:
+    if setting.perron == "tracked" and not setting.averaged:
         return paper.didgd(gradients, A, X, lambda k: setting.step_size, T)
-    Y, path = np.eye(len(X)), [X]
+    Y, path = np.eye(len(X)) if setting.averaged else limit(A), [X]
     for k in range(T):
         X = paper.didgd_step(X, Y, gradients(X), A, setting.step_size)[0]
-        Y = k / (k + 2) * A @ Y + 2 / (k + 2) * np.eye(len(X))
+        if setting.averaged:
+            Y = k / (k + 2) * A @ Y + 2 / (k + 2) * np.eye(len(X))
         path.append(X)
     return path
+
+
+def limit(A):
+    """What Y = A Y tends to, and what stays under any row-stochastic weights: the Perron vector in every row."""
+    return np.tile(perron(A), (len(A), 1))
 
 
 def D3GD(setting, A, C, gradients, X, T):
@@ -51,6 +57,7 @@ def D3GD(setting, A, C, gradients, X, T):
         T,
         rule=setting.rule,
         chain_rule=setting.chain_rule,
+        Y=np.eye(len(X)) if setting.perron == "tracked" else limit(A),
     )
     return path
 

@@ -125,7 +125,8 @@ def _rate_DGD(setting, A):
 
 def _rate_DiDGD(setting, A):
     step = _one_step(*_rest_DiDGD(setting, A, None))
-    step.transient = second(A)  # of the Perron trackers
+    if setting.perron == "tracked":
+        step.transient = second(A)  # of the Perron trackers
     return step
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import d3gd
+from d3gd.errors import SettingsError
 from tests.paper import textbook
 from tests.paper.stepping import random_network, states
 
@@ -126,3 +127,19 @@ def test_zero_self_weight_is_refused(algorithm):
 def test_impossible_step_sizes_are_refused(step_size):
     with pytest.raises(d3gd.D3GDError, match="step_size"):
         d3gd.DiDGD(step_size=step_size)
+
+
+def test_known_perron_weights_leave_nothing_to_warm_up_or_to_average():
+    for choice in ({"warmup": 3}, {"averaged": True}):
+        with pytest.raises(SettingsError, match="tracks nothing"):
+            d3gd.DiDGD(step_size=0.1, perron="known", **choice)
+
+
+def test_trackers_lead_to_the_known_perron_weights():
+    graph = d3gd.graphs.erdos_renyi(6, 0.5, seed=2)
+    problem = d3gd.problems.quadratic(agents=6, dim=2)
+    tracked, known = (
+        d3gd.run(d3gd.DiDGD(step_size=0.05, perron=perron), graph, problem, iterations=2000, every=2000).x
+        for perron in ("tracked", "known")
+    )
+    np.testing.assert_allclose(tracked, known, atol=1e-10)

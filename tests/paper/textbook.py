@@ -91,10 +91,12 @@ def algorithm_1_slope(i, j, Abar, A0, X, G, Y, gamma, delta, z, q, first=1.0):
     return first * 2 * X[j] @ (mixed - z[i]) + 2 * X[j] @ (c * q[i] - c * G[i])
 
 
-def d3gd(gradients, A0, hears, X, gamma, eta, delta, iterations, *, rule, chain_rule=False, moves=lambda k, i: True):
+def d3gd(
+    gradients, A0, hears, X, gamma, eta, delta, iterations, *, rule, chain_rule=False, moves=lambda k, i: True, Y=None
+):
     """All iterates of D3GD and the weights used for them; `moves(k, i)` says whether i is in I_k."""
     n = len(X)
-    Abar, Y = A0.copy(), np.eye(n)
+    Abar, Y = A0.copy(), np.eye(n) if Y is None else Y
     G = gradients(X)
     z, q = X.copy(), G.copy()
     path, weights = [X], [anchored(Abar, A0, delta)]

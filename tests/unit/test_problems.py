@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import expit
 
+import d3gd
 from d3gd.errors import ProblemError
 from d3gd.problems import (
     Problem,
@@ -20,6 +24,7 @@ from d3gd.problems import (
     sigmoid_classification,
     softmax_regression,
 )
+from d3gd.problems.base import shares_right
 
 
 def parts(sizes: list[int], features: int = 4, classes: int = 3, seed: int = 0):
@@ -418,3 +423,47 @@ def test_bad_input_is_refused_in_one_line_that_says_where(case):
     with pytest.raises(ProblemError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+# What metrics ask for ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("best", [np.maximum, np.minimum])
+@given(seed=st.integers(0, 999), coarse=st.booleans())
+def test_the_share_that_is_right_is_that_of_the_first_best_class(best, seed, coarse):
+    rng = np.random.default_rng(seed)
+    theta, X, y = rng.normal(size=(4, 3, 2)), rng.normal(size=(20, 2)), rng.integers(0, 3, 20)
+    if coarse:  # ties
+        theta, X = np.round(theta), np.round(X)
+    winner = np.argmax if best is np.maximum else np.argmin
+    expected = [np.mean([winner(row @ sample) == label for sample, label in zip(X, y, strict=True)]) for row in theta]
+    assert shares_right(theta, X, y, best).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "softmax"])
+def test_losses_that_come_with_gradients_are_the_same_and_of_the_right_models(kind):
+    if kind == "sigmoid":
+        make = partial(d3gd.problems.sigmoid_classification, agents=4, samples=9, seed=1)
+    else:
+        make = partial(d3gd.problems.digits_classification, agents=4)
+    problem, other = make(), make()
+    x = np.random.default_rng(0).normal(size=(2, 4, problem.dim))
+    problem.sum_gradients(x[0])
+    for rows in (x[0], x[1], x[0][:2]):
+        np.testing.assert_allclose(problem.sum_losses(rows), other.sum_losses(rows), rtol=1e-13)
+    kept = x[0].copy()
+    x[0] += 1  # whoever asked may go on with the array
+    np.testing.assert_allclose(problem.sum_losses(kept), other.sum_losses(kept), rtol=1e-13)
+    np.testing.assert_allclose(problem.sum_losses(x[0]), other.sum_losses(x[0]), rtol=1e-13)
+
+
+@pytest.mark.parametrize("batch", [None, 5])
+def test_gradients_follow_the_precision_of_the_models(batch):
+    for problem in (
+        d3gd.problems.sigmoid_classification(agents=3, seed=1, batch=batch),
+        d3gd.problems.digits_classification(agents=3, batch=batch),
+    ):
+        x = np.random.default_rng(0).normal(size=(3, problem.dim))
+        single = problem.gradients(x.astype(np.float32), 2)
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, problem.gradients(x, 2), atol=1e-5)

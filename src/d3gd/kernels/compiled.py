@@ -15,6 +15,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from d3gd.arrays import Floats, Ints
+from d3gd.kernels.memory import Memory
 from d3gd.kernels.threads import in_parts
 
 _AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
@@ -208,17 +209,18 @@ class Compiled:
 
     def __init__(self, indptr: Ints, columns: Ints) -> None:
         self._indptr, self._columns = np.ascontiguousarray(indptr), np.ascontiguousarray(columns)
+        self._memory = Memory()
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges."""
         x = np.ascontiguousarray(received.reshape(len(received), -1))
         a = np.ascontiguousarray(a, dtype=x.dtype)
-        mixed = np.empty((len(self._indptr) - 1, x.shape[1]), dtype=x.dtype)
+        mixed = self._memory.empty((len(self._indptr) - 1, x.shape[1]), x.dtype)
         kernel = _compiled(_mix, x.dtype)
         in_parts(
             lambda first, last: kernel(first, last, self._indptr, self._columns, a, x, mixed), self._indptr, x.shape[1]
         )
-        return mixed.reshape(-1, *received.shape[1:])
+        return mixed if received.ndim == 2 else mixed.reshape(-1, *received.shape[1:])
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
@@ -252,6 +254,7 @@ class Labelled:
 
     def __init__(self, X: Floats, y: Ints) -> None:
         self._X, self._y = np.ascontiguousarray(X), np.ascontiguousarray(y)
+        self._memory = Memory()
 
     def scores(self, x: Floats) -> Floats:
         """Return the score of every sample's own class under its agent's model."""
@@ -262,7 +265,7 @@ class Labelled:
     def gradients(self, x: Floats, slopes: Callable[[Floats], Floats], regularization: float) -> Floats:
         """Return the sum of all samples' features, times the slope at their score, and of the regularization."""
         x = np.ascontiguousarray(x)
-        gradients = np.empty_like(x)
+        gradients = self._memory.empty(x.shape, x.dtype)
         score, collect = _compiled(_scores, x.dtype), _compiled(_collect, x.dtype)
 
         def work(first: int, last: int) -> None:
