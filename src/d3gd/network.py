@@ -128,7 +128,9 @@ class Network:
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
-        return self._kernels(received[0].size).mix(a, received)
+        # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time.
+        large = self._meter.large(self.graph.sources.size * received[0].size)
+        return (self._compiled if large else self._plain).mix(a, received)
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.

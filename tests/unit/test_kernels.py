@@ -38,6 +38,12 @@ def structures(draw):
     return indptr, rng.integers(0, heard, indptr[-1]), heard, rng
 
 
+def way(patch, compiled):
+    """Make every call go one way."""
+    for rule in ("large", "compiled"):
+        patch.setattr(kernels.Meter, rule, lambda self, numbers: compiled)
+
+
 def same(a, b):
     return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True)
 
@@ -76,9 +82,9 @@ def test_compiled_sigmoid_sums_have_the_bits_of_the_plain_ones(compiled, dtype, 
     problem = d3gd.problems.SigmoidClassification(X, y, classes=4)
     x = rng.normal(size=(agents, problem.dim)).astype(dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels.Meter, "compiled", lambda self, numbers: False)
+        way(patch, False)
         plain = problem.gradients(x), problem.losses(x)
-        patch.setattr(kernels.Meter, "compiled", lambda self, numbers: True)
+        way(patch, True)
         fast = problem.gradients(x), problem.losses(x)
     assert all(map(same, plain, fast))
     assert plain[0].dtype == dtype
@@ -91,9 +97,9 @@ def test_a_run_has_the_same_bits_with_compiled_kernels_and_on_any_number_of_thre
     def run():
         return d3gd.run(method(step_size=0.1), graph, problem, iterations=12, every=12, metrics=["bytes"]).x
 
-    monkeypatch.setattr(kernels.Meter, "compiled", lambda self, numbers: False)
+    way(monkeypatch, False)
     plain = run()
-    monkeypatch.setattr(kernels.Meter, "compiled", lambda self, numbers: True)
+    way(monkeypatch, True)
     assert np.array_equal(run(), plain)
     monkeypatch.setattr(threads, "_DIRECT", 1)
     monkeypatch.setattr(threads, "_PIECE", 300)
@@ -114,10 +120,12 @@ def test_compiled_kernels_are_loaded_for_large_calls_and_after_many_small_ones(m
 def test_the_way_depends_on_the_whole_network_not_on_a_block(monkeypatch):
     graph = d3gd.graphs.ring(6)
     asked = []
-    monkeypatch.setattr(kernels.Meter, "compiled", lambda self, numbers: asked.append(numbers))
+    for rule in ("large", "compiled"):
+        monkeypatch.setattr(kernels.Meter, rule, lambda self, numbers: asked.append(numbers))
     net = Network(graph, d3gd.weights.uniform(graph))
     net.mix(net.a0, np.zeros((6, 5)))
-    assert asked == [graph.sources.size * 5]
+    net.dot(np.zeros((6, 3)), np.zeros((6, 3)))
+    assert asked == [graph.sources.size * 5, graph.sources.size * 3]
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=40))

@@ -18,7 +18,11 @@ class Meter:
     def __init__(self) -> None:
         self._done = 0
 
+    def large(self, numbers: int) -> bool:
+        """Return whether so many numbers are enough for kernels that pay in large calls only."""
+        return numbers >= _AT_ONCE
+
     def compiled(self, numbers: int) -> bool:
-        """Return whether a call that touches so many numbers should use the compiled kernels."""
+        """Return whether to use kernels that also pay in small calls, now that so many more numbers are asked for."""
         self._done += numbers
-        return numbers >= _AT_ONCE or self._done >= _AFTER or "d3gd.kernels.compiled" in sys.modules
+        return self.large(numbers) or self._done >= _AFTER or "d3gd.kernels.compiled" in sys.modules

@@ -106,7 +106,7 @@ class SigmoidClassification(Sourced):
         if self.batch is not None and k is not None:
             return self._batch_gradients(x, k, self.batch)
         sums = self._in(x.dtype)
-        if self._meter.compiled(self.X.size):
+        if self._meter.large(self.X.size):
             compiled: Floats = sums.compiled.gradients(x, self._slopes, self.regularization)
             return compiled
         # CSR products visit each row's own samples in order: bitwise the same for any block of agents.
@@ -147,7 +147,7 @@ class SigmoidClassification(Sourced):
     def losses(self, x: Floats) -> Floats:
         """f_i(x_i), the constant (K - 1) / 2 of the wrong classes included."""
         sums = self._in(x.dtype)
-        scores = sums.compiled.scores(x) if self._meter.compiled(self.X.size) else sums.score @ x.reshape(-1)
+        scores = sums.compiled.scores(x) if self._meter.large(self.X.size) else sums.score @ x.reshape(-1)
         s = expit(scores).reshape(self.agents, self.samples)
         losses: Floats = self._constant(x) + s.mean(axis=1)
         return losses
