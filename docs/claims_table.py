@@ -1,4 +1,4 @@
-"""Print the claims of a reproduction as the README's table: python docs/claims_table.py results/claims.json."""
+"""Print the claims of a reproduction as a table, for docs/reproduction.md: give it results/claims.json."""
 
 import json
 import sys

@@ -26,12 +26,12 @@ WHEN = {
     "DGD": "On undirected networks, when some bias does not matter or steps fall anyway; the simplest there is.",
     "DiDGD": "On directed networks where agents know nothing but whom they hear, when a bias does not matter.",
     "DIGing": "On undirected networks, for exact answers where traffic is cheap; with a heavy ball if need be.",
-    "ExactDiffusion": "On undirected networks, nearly always: exact, with the traffic of DGD and the larger steps.",
+    "ExactDiffusion": "On undirected networks, nearly always: exact, with the traffic of DGD.",
     "EXTRA": "On undirected networks, where exact diffusion would do as well; it is the classic to compare with.",
     "FROST": "On directed networks without out-degrees, for exact answers, where twice the traffic is no matter.",
     "PerronD3GD": "On directed networks, nearly always: exact, with the traffic of Di-DGD or less.",
     "PushDIGing": "On directed networks with known out-degrees, for exact answers; Push-Pull needs no mass.",
-    "PushPull": "On directed networks with known out-degrees, for exact answers: usually the fastest of the trackers.",
+    "PushPull": "On directed networks with known out-degrees, for exact answers.",
     "SGP": "On directed networks with known out-degrees, when a bias does not matter or steps fall anyway.",
 }
 

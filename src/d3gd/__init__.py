@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
+    from d3gd.experiments.compare import compare
     from d3gd.result import Result
 
 __version__ = "0.1.0"
@@ -42,6 +43,7 @@ _HOMES = {
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
     "Result": "result",
+    "compare": "experiments.compare",
     "SGP": "algorithms.sgp",
     "run": "engine",
 }
@@ -75,6 +77,7 @@ __all__ = [
     "PushDIGing",
     "PushPull",
     "Result",
+    "compare",
     "data",
     "graphs",
     "metrics",

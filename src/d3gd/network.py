@@ -13,9 +13,9 @@ from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
 from d3gd.halo import Halo
 from d3gd.kernels import Meter
-from d3gd.kernels.memory import LARGE, Memory
 from d3gd.kernels.plain import Plain
 from d3gd.kernels.threads import rowwise
+from d3gd.memory import LARGE, Memory
 from d3gd.random import keyed_uniform
 from d3gd.spectrum import perron
 from d3gd.transports.alone import Alone
@@ -98,7 +98,7 @@ class Network:
         self._links = len(block.edges) - len(self.agents)
         self._indptr: Ints = np.append(self._starts, len(block.edges))
         self._places: Ints = np.arange(len(self.agents))
-        self._meter, self._memory = Meter(), Memory()
+        self._meter, self._memory = Meter(), Memory(LARGE)
 
     def exchange(self, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only communication there is.

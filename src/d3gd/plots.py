@@ -15,7 +15,7 @@ from d3gd.result import Result
 # Okabe and Ito's colours, told apart with any kind of colour vision; their yellow is too pale for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", "-.", ":")
-_TITLES = {
+TITLES = {
     "stationarity": r"stationarity  $\|\nabla F(x_i)\|^2$",
     "stationarity_at_mean": r"stationarity  $\|\nabla F(\bar x)\|^2$",
     "disagreement": r"disagreement  $\|x_i - x_j\|^2$",
@@ -31,7 +31,7 @@ _TITLES = {
 }
 _LINEAR = ("accuracy", "n_min_pi")  # metrics that live between 0 and 1
 _DEFAULT = ("stationarity", "stationarity_at_mean", "disagreement")
-_STYLE = {
+STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -66,7 +66,7 @@ def plot_runs(
     if path.suffix not in (".png", ".pdf", ".svg"):
         raise SettingsError(f"{path} ends in {path.suffix!r}; a figure's name ends in .png, .pdf or .svg")
     names = _chosen(metrics, results)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         width = 0.6 + 4.4 * len(names)
         # The legend stands below the panels, in as many columns as fit, and the figure grows with its rows.
         columns = min(len(results), max(1, int(width * 11 / max(len(label) + 6 for label in results))))
@@ -80,7 +80,7 @@ def plot_runs(
             handles, labels = panels[0].get_legend_handles_labels()
             legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns)
             for line in legend.get_lines():
-                line.set(linewidth=_STYLE["lines.linewidth"], alpha=1, marker="")
+                line.set(linewidth=STYLE["lines.linewidth"], alpha=1, marker="")
         else:
             figure.suptitle(next(iter(results)), fontsize=10)
         content = BytesIO()
@@ -151,7 +151,7 @@ def _draw(panel: Any, name: str, results: Mapping[str, Result], x: str) -> None:
         lines[0].set_label(label)
     panel.set_yscale("log" if log else "linear")
     panel.set_xlabel("iteration" if x == "iterations" else f"sent over all links ({unit})")
-    panel.set_ylabel(_TITLES.get(name, name))
+    panel.set_ylabel(TITLES.get(name, name))
     panel.margins(x=0.03)
 
 

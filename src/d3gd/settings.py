@@ -9,7 +9,7 @@ about.
 import dataclasses
 import inspect
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "digits_classification": problems.digits_classification,
         "quadratic": problems.quadratic,
         "softmax": inputs.softmax_table,
+        "mixture_classification": problems.mixture_classification,
     },
     "algorithm": catalogue.methods(),
 }
@@ -78,8 +79,11 @@ class Experiment:
         """Return algorithm, graph, problem and weights."""
         algorithm = self._made("algorithm")
         graph, matrix = self.network()
-        problem = self._made("problem", agents=graph.n, seed=self.seed)
-        return algorithm, graph, problem, matrix
+        return algorithm, graph, self.problem(graph.n), matrix
+
+    def problem(self, n: int) -> Any:
+        """Return the problem of n agents."""
+        return self._made("problem", agents=n, seed=self.seed)
 
     def part(self, agents: Ints, n: int) -> Any:
         """Return the problem of some of n agents; nobody else's data are made, or none are kept."""
@@ -119,7 +123,7 @@ class Experiment:
             graph, matrix = self.network()
             conditions = self.conditions(graph)
             alone = ranks.ranks == 1
-            problem: Any = self._made("problem", agents=graph.n, seed=self.seed) if alone else None
+            problem: Any = self.problem(graph.n) if alone else None
         saved: list[bool] = []
 
         def keep(snapshot: object) -> None:
@@ -179,11 +183,12 @@ class Experiment:
         return {**table, "file": str(self.path.parent / table["file"])} if "file" in table else table
 
 
-def load(path: str | Path, **overrides: Any) -> Experiment:
+def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) -> Experiment:
     """Read an experiment and check its keys and types.
 
     Args:
         path: The TOML file.
+        optional: Tables and settings that the file may leave out here although a run needs them.
         **overrides: Replacements for settings outside the tables; None leaves the file's.
 
     Returns:
@@ -202,6 +207,8 @@ def load(path: str | Path, **overrides: Any) -> Experiment:
     content.setdefault("weights", {"kind": "metropolis"})
     parts: dict[str, Table] = {}
     for name in KINDS:
+        if name in optional and name not in content:
+            continue
         table = content.pop(name, None)
         if not isinstance(table, dict):
             found = "is missing" if table is None else f"is {table!r}, not a table"
@@ -219,7 +226,20 @@ def load(path: str | Path, **overrides: Any) -> Experiment:
         checked(table, _condition_keys(), f"{where}: [conditions]")
         parts["conditions"] = table
     tables = [f"[{name}]" for name in (*KINDS, "conditions")]
-    return Experiment(path, checked(content, _run_keys(), f"{where}:", also=tables), parts)
+    return Experiment(path, checked(content, _run_keys(), f"{where}:", optional=optional, also=tables), parts)
+
+
+def value_of(text: str) -> Any:
+    """Return a value that was typed outside a file: as TOML reads it, or else as the text it is.
+
+    Example:
+        >>> value_of("0.5"), value_of("true"), value_of("local")
+        (0.5, True, 'local')
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def make(part: str, table: Table, where: str, **context: Any) -> Any:

@@ -17,8 +17,8 @@ HARDSHIPS = {
     "pauses": Conditions(pause=0.2, back=0.2, biased=True),
     "delay": Conditions(delay=5, biased=True),
 }
-# Between what was measured of methods that survive (errors of at most 0.12 of a share over four seeds, which fall as
-# they run longer) and of those that do not (0.2 and more, however long).
+# Between what was measured of averaged Di-DGD (errors of at most 0.12 of a share over four seeds, which fall as it runs
+# longer) and of methods that do not survive (0.2 and more on the first of them, however long).
 TELLS = 0.15
 
 

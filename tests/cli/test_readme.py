@@ -105,6 +105,7 @@ def test_the_table_of_claims_has_the_form_of_its_script() -> None:
     one = {"label": "D3GD (global)", "shown": "29.0 % [27.1, 30.7]"}
     claim = {"claim": "C", "measure": "M", "paper": "30 %", "ours": [one], "verdict": "partly"}
     header, rule, row = script.table({"seeds": list(range(10)), "claims": [claim]}).splitlines()
-    shown = README.split("<!-- claims -->")[1].split("<!-- /claims -->")[0].strip().splitlines()
+    page = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
+    shown = page.split("<!-- claims -->")[1].split("<!-- /claims -->")[0].strip().splitlines()
     assert shown[:2] == [header, rule]
     assert row == "| C<br><sub>M</sub> | 30 % | global: 29.0 % [27.1, 30.7] | partly |"

@@ -19,6 +19,7 @@ from d3gd.problems import (
     digits_classification,
     from_functions,
     label_skewed_classification,
+    mixture_classification,
     quadratic,
     sigmoid_classification,
     softmax_regression,
@@ -63,6 +64,7 @@ MAKERS: dict[str, Callable[[], Problem]] = {
     "softmax equal": lambda: softmax_regression(parts([9] * 5), test=parts([8])[0]),
     "softmax uneven": lambda: softmax_regression(parts([9, 1, 17, 4, 5]), regularization=0.1),
     "softmax batch": lambda: softmax_regression(parts([9, 1, 17, 4, 5]), batch=3, seed=5),
+    "mixture": lambda: mixture_classification(agents=5, features=4, classes=3, samples=15, batch=4),
     "quadratic": lambda: quadratic(agents=5, dim=4, seed=2, conditioning=30.0),
     "functions": logistic_functions,
 }
@@ -202,6 +204,8 @@ def test_a_described_generator_makes_the_same_problem_again():
         (sigmoid_classification, sigmoid_classification(agents=3, alpha=[0.1, 1.0, 2.0], batch=2)),
         (sigmoid_classification, sigmoid_classification(agents=3).restrict([2, 0])),
         (digits_classification, digits_classification(agents=4, seed=3)),
+        (mixture_classification, mixture_classification(agents=3, alpha=[0.1, 1.0, 2.0], batch=2)),
+        (mixture_classification, mixture_classification(agents=3).restrict([2, 0])),
         (quadratic, quadratic(agents=3, dim=2, heterogeneity=0.5)),
     ):
         settings = problem.describe()

@@ -57,7 +57,7 @@ def write(folder: Path, **changes: str) -> Path:
             "experiment.toml: [algorithm] step_size: key 'begin' is not known; choose among start, power, over",
         ),
         ({"problem": "kind = [1]"}, "experiment.toml: [problem] kind '[1]' is not known; choose among "
-         "sigmoid_classification, digits_classification, quadratic, softmax"),
+         "sigmoid_classification, digits_classification, quadratic, softmax, mixture_classification"),
         # Wrong types: the key, the value found, the type needed
         ({"top": 'iterations = "ten"'}, 'experiment.toml: iterations = "ten": it must be a whole number'),
         ({"top": "iterations = 10.5"}, "experiment.toml: iterations = 10.5: it must be a whole number"),
@@ -90,7 +90,7 @@ def write(folder: Path, **changes: str) -> Path:
         ({"top": ""}, "experiment.toml: iterations is missing; add iterations = a whole number"),
         ({"graph": 'kind = "ring"'}, "experiment.toml: [graph] n is missing; add n = a whole number"),
         ({"problem": "dim = 3"}, "experiment.toml: [problem] kind is missing; choose among sigmoid_classification, "
-         "digits_classification, quadratic, softmax"),
+         "digits_classification, quadratic, softmax, mixture_classification"),
         (
             {"algorithm": ""},
             "experiment.toml: [algorithm] is missing; write [algorithm] and under it kind = ..., one of "

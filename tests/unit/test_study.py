@@ -11,20 +11,19 @@ import pytest
 from d3gd.cli import call
 from d3gd.errors import RecordError, SettingsError
 from d3gd.experiments import study
+from d3gd.experiments.numbers import quantile, reached, shown
 from d3gd.experiments.study import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, LOCAL, PLANNED, Trial
-from d3gd.experiments.study_costs import cost_summaries, costs, reached
+from d3gd.experiments.study_costs import cost_summaries, costs
 from d3gd.experiments.study_report import report
 from d3gd.experiments.study_report import study as run_study
 from d3gd.experiments.study_summary import (
     FLOOR,
     Cell,
     mean_of,
-    quantile,
     ratio_of,
     rows_of,
     runs_of,
     shares,
-    shown,
     summary,
     tuned,
 )

@@ -42,7 +42,7 @@ class DIGing:
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
         combine: ``"before"`` is DIGing; ``"after"`` mixes models after their step, as SONATA does; ``"both"`` mixes
-            models and trackers after, which is Aug-DGM, or ATC tracking, and allows the largest steps.
+            models and trackers after, which is Aug-DGM, or ATC tracking.
         momentum: :math:`\beta`, of a heavy ball; in the long run it makes steps :math:`1/(1-\beta)` times as long.
 
     Example:

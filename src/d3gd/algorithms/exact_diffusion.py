@@ -28,7 +28,7 @@ class ExactDiffusion:
 
     Half of every weight stays at home, which keeps the correction stable for every symmetric W. Without that halving it
     is D2, for weights whose eigenvalues are above -1/3. Like EXTRA it ends at a stationary point with the traffic of
-    DGD, and it allows larger steps.
+    DGD; its authors' analysis allows it larger steps.
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.

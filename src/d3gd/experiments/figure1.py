@@ -122,7 +122,7 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
             "Agents weigh their gradients by the Perron vector while the weights move",
             "section 3, Algorithm 1 (on Fig. 1's runs)",
             "assumed",
-            "the worst agent's |y / pi - 1| at T",
+            "how far the worst agent's y is from its Perron weight, at T",
             alike,
             {name: [float(t.curves[name]["perron_error"][-1]) for t in trials] for name in REFINED},
         ),

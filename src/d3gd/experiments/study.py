@@ -1,12 +1,12 @@
 """The comparison of ways to choose weights, on many networks, data sets, batch sizes, step sizes and seeds.
 
 A *trial* is one network, data set, batch size and seed: every method runs on it at every step size of one grid, and the
-curves go to one file. So a study that was stopped goes on where it was, and trials run side by side on any joblib back
-end: ``with joblib.parallel_config("dask"): study(...)`` takes it to a cluster.
+curves go to one file; see :mod:`d3gd.experiments.trials`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from d3gd.algorithms.perron import PerronD3GD
 from d3gd.algorithms.push_pull import PushPull
 from d3gd.digest import digest
 from d3gd.errors import RecordError
+from d3gd.experiments.trials import run_missing
 from d3gd.graphs import Digraph
 from d3gd.problems import Problem
-from d3gd.progress import progress_bar
 
 BASELINE, CONTROL, DEFAULT, LOCAL = "Di-DGD", "Di-DGD, exact pi", "PerronD3GD", "PerronD3GD, local"
 ADAPT, PLANNED, CORRECTION = "adapt-then-combine", "planned weights", "correction"
@@ -77,8 +77,7 @@ def _wine(agents: int, seed: int, batch: int | None) -> Problem:
 
 
 def _gaussian(agents: int, seed: int, batch: int | None) -> Problem:
-    X, y = data.dirichlet_mixture(agents=agents, alpha=0.1, seed=seed)
-    return problems.softmax_regression(list(zip(X, y, strict=True)), batch=batch, seed=seed, classes=10)
+    return problems.mixture_classification(agents=agents, seed=seed, batch=batch, test_samples=0)
 
 
 def _sigmoid(agents: int, seed: int, batch: int | None) -> Problem:
@@ -170,32 +169,20 @@ def run_trials(
         jobs: How many processes; by default one per core.
         progress: Show a progress bar; by default only on a terminal.
     """
-    from joblib import Parallel, delayed
-
     folder = records.make_folder(out / "trials")
     key = digest([{name: engine.describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)
-    missing = [trial for trial in wanted if not (folder / trial.file).exists()]
-    _require_same_study([trial for trial in wanted if trial not in missing], folder, key)  # before hours of work
-    done = len(wanted) - len(missing)
-    with progress_bar(progress, len(wanted), "Trials") as show:
-        show(done, "")
-        results = Parallel(n_jobs=jobs or -1, return_as="generator_unordered")(
-            delayed(_run)(trial) for trial in missing
-        )
-        for trial, result in results:
-            records.write_json(folder / trial.file, {"key": key, **result})
-            done += 1
-            show(done, f"{trial.data}, {trial.network}")
-    return [records.read_json(folder / trial.file) for trial in wanted]
+    files = {folder / trial.file: trial for trial in wanted}
+    there = [file for file in files if file.exists()]
+    _require_same_study(there, key)  # before hours of work
+    run_missing(files, partial(_run, key=key), there=there, jobs=jobs, progress=progress)
+    return [records.read_json(file) for file in files]
 
 
-def _require_same_study(there: Sequence[Trial], folder: Path, key: str) -> None:
-    for trial in there:
-        if records.read_json(folder / trial.file).get("key") != key:
-            raise RecordError(
-                f"{folder / trial.file} is of another study (other methods or iterations); choose another --out"
-            )
+def _require_same_study(there: Sequence[Path], key: str) -> None:
+    for file in there:
+        if records.read_json(file).get("key") != key:
+            raise RecordError(f"{file} is of another study (other methods or iterations); choose another --out")
 
 
-def _run(trial: Trial) -> tuple[Trial, dict[str, Any]]:
-    return trial, trial.run()
+def _run(trial: Trial, key: str) -> dict[str, Any]:
+    return {"key": key, **trial.run()}

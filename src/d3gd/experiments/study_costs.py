@@ -5,31 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from d3gd.arrays import Floats
+from d3gd.experiments.numbers import quantile, reached
 from d3gd.experiments.study import BASELINE
-from d3gd.experiments.study_summary import Cell, Ratio, Run, quantile
-
-
-def reached(iterations: Floats, curve: Floats, level: float) -> float:
-    """Return the iteration from which a curve stays at or below a level, infinite if it ends above.
-
-    Between two records the curve is taken for an exponential.
-
-    Example:
-        >>> k = np.arange(0, 1001, 50.0)
-        >>> round(reached(k, np.exp(-0.01 * k), np.exp(-1.23)), 9)
-        123.0
-    """
-    above = np.flatnonzero(~(curve <= level))
-    if above.size == 0:
-        return float(iterations[0])
-    last = int(above[-1])
-    if last == len(curve) - 1:
-        return np.inf
-    if not 0 < curve[last + 1] <= curve[last] < np.inf:
-        return float(iterations[last + 1])
-    share = np.log(curve[last] / level) / np.log(curve[last] / curve[last + 1])
-    return float(iterations[last] + share * (iterations[last + 1] - iterations[last]))
+from d3gd.experiments.study_summary import Cell, Ratio, Run
 
 
 def costs(best: Sequence[Run]) -> dict[tuple[Cell, str, int], tuple[float, float]]:

@@ -12,6 +12,7 @@ import numpy as np
 from d3gd import engine, records
 from d3gd.errors import SettingsError
 from d3gd.experiments import study as plan
+from d3gd.experiments.numbers import shown, strict
 from d3gd.experiments.study import BASELINE, CONTROL, DEFAULT, LOCAL
 from d3gd.experiments.study_costs import cost_summaries
 from d3gd.experiments.study_figure import draw
@@ -26,7 +27,6 @@ from d3gd.experiments.study_summary import (
     rows_of,
     runs_of,
     shares,
-    shown,
     summary,
     tuned,
 )
@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float):
-        return None if np.isnan(value) else "inf" if np.isinf(value) else float(f"{value:.5g}")
+        return strict(value)
     return value
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.experiments.numbers import quantile
 from d3gd.experiments.study import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, DEVELOPED, PLANNED
 
 METRICS = ("stationarity", "disagreement")
@@ -182,15 +183,6 @@ def ratio_of(values: Mapping[int, float], reference: Mapping[int, float]) -> Rat
     return Ratio(low, median, high)
 
 
-def quantile(values: Sequence[float], q: float) -> float:
-    """Return a quantile as NumPy does, but right where values are infinite: of 1, inf, inf the median is inf."""
-    ordered = sorted(values)
-    place = q * (len(ordered) - 1)
-    below, above = ordered[int(np.floor(place))], ordered[int(np.ceil(place))]
-    share = place % 1
-    return below if share == 0 or below == above else float((1 - share) * below + share * above)
-
-
 def mean_of(ratios: Sequence[float]) -> float:
     """Return the geometric mean with the floor; NaN of nothing.
 
@@ -240,20 +232,3 @@ def shares(rows: Sequence[Row], group: str, metric: str) -> tuple[dict[str, floa
         return None
     gains = (pi, adapt - pi, (correct - adapt + both - plan) / 2, (plan - adapt + both - correct) / 2)
     return {name: float(gain / both) for name, gain in zip(PARTS, gains, strict=True)}, len(whole)
-
-
-def shown(value: float) -> str:
-    """Write a ratio with two digits.
-
-    Example:
-        >>> [shown(x) for x in (0.0512, 0.00031, 3e-7, 123.4, np.inf, np.nan)]
-        ['0.051', '0.00031', '3e-7', '123', '∞', '-']
-    """
-    if np.isnan(value):
-        return "-"
-    if np.isinf(value):
-        return "∞"
-    if 1e-4 <= value < 1e4:
-        return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return "0" if value == 0 else f"{float(mantissa):g}e{int(exponent)}"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from d3gd.experiments.numbers import shown
 from d3gd.experiments.study import BASELINE, CONTROL, DEFAULT, LOCAL
-from d3gd.experiments.study_summary import METRICS, Row, shown, summary
+from d3gd.experiments.study_summary import METRICS, Row, summary
 
 # Means over cells of the ratios to Di-DGD at equal steps: stationarity, disagreement.
 _MEANS = {

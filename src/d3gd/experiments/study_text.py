@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from d3gd.experiments.numbers import quantile, shown
 from d3gd.experiments.study import ADAPT, BASELINE, CENTRAL, CONTROL, CORRECTION, DEFAULT, LOCAL, PLANNED
 from d3gd.experiments.study_costs import cost_summaries
 from d3gd.experiments.study_summary import (
@@ -15,10 +16,8 @@ from d3gd.experiments.study_summary import (
     Row,
     Run,
     Summary,
-    quantile,
     rows_of,
     shares,
-    shown,
     summary,
 )
 from d3gd.experiments.study_targets import targets

@@ -15,8 +15,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from d3gd.arrays import Floats, Ints
-from d3gd.kernels.memory import Memory
 from d3gd.kernels.threads import in_parts
+from d3gd.memory import LARGE, Memory
 
 _AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
 _LINE = 64  # bytes that come from memory at once
@@ -209,7 +209,7 @@ class Compiled:
 
     def __init__(self, indptr: Ints, columns: Ints) -> None:
         self._indptr, self._columns = np.ascontiguousarray(indptr), np.ascontiguousarray(columns)
-        self._memory = Memory()
+        self._memory = Memory(LARGE)
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges."""
@@ -254,7 +254,7 @@ class Labelled:
 
     def __init__(self, X: Floats, y: Ints) -> None:
         self._X, self._y = np.ascontiguousarray(X), np.ascontiguousarray(y)
-        self._memory = Memory()
+        self._memory = Memory(LARGE)
 
     def scores(self, x: Floats) -> Floats:
         """Return the score of every sample's own class under its agent's model."""

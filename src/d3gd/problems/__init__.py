@@ -2,7 +2,7 @@
 
 from d3gd.problems.base import Problem
 from d3gd.problems.functions import from_functions
-from d3gd.problems.labelled import digits_classification, label_skewed_classification
+from d3gd.problems.labelled import digits_classification, label_skewed_classification, mixture_classification
 from d3gd.problems.modules import TorchModule, torch_module
 from d3gd.problems.quadratic import Quadratic, quadratic
 from d3gd.problems.sigmoid import SigmoidClassification, sigmoid_classification
@@ -17,6 +17,7 @@ __all__ = [
     "digits_classification",
     "from_functions",
     "label_skewed_classification",
+    "mixture_classification",
     "quadratic",
     "sigmoid_classification",
     "softmax_regression",

@@ -1,12 +1,14 @@
-"""Softmax regression on one labelled set, divided among the agents by label skew."""
+"""Softmax regression where agents see classes in different proportions: of one set that is divided, or drawn."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from d3gd.arrays import Array
+from d3gd.arrays import Array, Ints
 from d3gd.data.bundled import digits
+from d3gd.data.mixture import dirichlet_mixture, mixture_test_set
 from d3gd.data.partition import hold_out, split_by_label
+from d3gd.errors import ProblemError
 from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
 
 
@@ -95,4 +97,65 @@ def digits_classification(
         regularization=regularization,
         batch=batch,
         test_fraction=test_fraction,
+    )
+
+
+def mixture_classification(
+    *,
+    agents: int = 20,
+    alpha: float | Sequence[float] = 0.1,
+    seed: int = 0,
+    classes: int = 10,
+    features: int = 10,
+    samples: int = 100,
+    regularization: float = 1e-3,
+    batch: int | None = None,
+    test_samples: int = 1000,
+    block: Ints | Sequence[int] | None = None,
+) -> SoftmaxRegression:
+    """Softmax regression on the Gaussian classes of `d3gd.data.dirichlet_mixture`: convex, and nothing to install.
+
+    Args:
+        agents: Number of agents in the network.
+        alpha: Dirichlet concentration of the class proportions, one for all or one per agent.
+        seed: Key of the data and of the mini-batches.
+        classes: Number of classes.
+        features: Numbers in a sample.
+        samples: Samples of each agent.
+        regularization: Factor of half the squared norm.
+        batch: Samples for a gradient, drawn with replacement; None takes all.
+        test_samples: Size of the test set, whose classes are equally likely; 0 for none.
+        block: Agents whose data to make; by default all.
+
+    Returns:
+        The problem, restricted to `block` if that is given.
+
+    Example:
+        >>> problem = mixture_classification(agents=4, features=5)
+        >>> problem.agents, problem.dim
+        (4, 50)
+    """
+    if test_samples < 0:
+        raise ProblemError(f"test_samples = {test_samples}; use 0 for no test set, or more")
+    drawn = {"seed": seed, "classes": classes, "features": features}
+    X, y = dirichlet_mixture(agents=agents, alpha=alpha, samples=samples, block=block, **drawn)
+    problem = softmax_regression(
+        list(zip(X, y, strict=True)),
+        regularization=regularization,
+        batch=batch,
+        seed=seed,
+        test=mixture_test_set(samples=test_samples, **drawn) if test_samples else None,
+        classes=classes,
+        agent_ids=block,
+    )
+    return problem._made_by(
+        "mixture_classification",
+        agents=agents,
+        alpha=np.asarray(alpha, dtype=np.float64).tolist(),
+        samples=samples,
+        regularization=regularization,
+        batch=batch,
+        test_samples=test_samples,
+        **drawn,
+        **({} if block is None else {"block": np.asarray(block).tolist()}),
     )

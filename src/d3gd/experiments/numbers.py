@@ -1,0 +1,65 @@
+"""What experiments do with numbers: quantiles that bear infinity, when a curve gets to a level, how to write both."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from d3gd.arrays import Floats
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """Return a quantile as NumPy does, but right where values are infinite: of 1, inf, inf the median is inf."""
+    ordered = sorted(values)
+    place = q * (len(ordered) - 1)
+    below, above = ordered[int(np.floor(place))], ordered[int(np.ceil(place))]
+    share = place % 1
+    return below if share == 0 or below == above else float((1 - share) * below + share * above)
+
+
+def reached(iterations: Floats, curve: Floats, level: float) -> float:
+    """Return the iteration from which a curve stays at or below a level, infinite if it ends above.
+
+    Between two records the curve is taken for an exponential.
+
+    Example:
+        >>> k = np.arange(0, 1001, 50.0)
+        >>> round(reached(k, np.exp(-0.01 * k), np.exp(-1.23)), 9)
+        123.0
+    """
+    above = np.flatnonzero(~(curve <= level))
+    if above.size == 0:
+        return float(iterations[0])
+    last = int(above[-1])
+    if last == len(curve) - 1:
+        return np.inf
+    if not 0 < curve[last + 1] <= curve[last] < np.inf:
+        return float(iterations[last + 1])
+    share = np.log(curve[last] / level) / np.log(curve[last] / curve[last + 1])
+    return float(iterations[last] + share * (iterations[last + 1] - iterations[last]))
+
+
+def shown(value: float) -> str:
+    """Write a ratio with two digits.
+
+    Example:
+        >>> [shown(x) for x in (0.0512, 0.00031, 3e-7, 123.4, np.inf, np.nan)]
+        ['0.051', '0.00031', '3e-7', '123', '∞', '-']
+    """
+    if np.isnan(value):
+        return "-"
+    if np.isinf(value):
+        return "∞"
+    if 1e-4 <= value < 1e4:
+        return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return "0" if value == 0 else f"{float(mantissa):g}e{int(exponent)}"
+
+
+def strict(value: float) -> float | str | None:
+    """Make a number strict JSON with five digits: infinity becomes a word, and what does not exist null.
+
+    Example:
+        >>> [strict(x) for x in (1 / 3, np.inf, np.nan)]
+        [0.33333, 'inf', None]
+    """
+    return None if np.isnan(value) else "inf" if np.isinf(value) else float(f"{value:.5g}")
