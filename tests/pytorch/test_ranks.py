@@ -1,7 +1,5 @@
 """One agent per process under torchrun gives the iterates of all agents in one process."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from tests.pytorch import worker
 # Stacks of different sizes add up in different orders: relative to a model's size, after 14 steps.
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 
-PATHS = f"{ROOT}{os.pathsep}{ROOT / 'src'}"  # the sources beside these tests, whatever is installed
 
 pytestmark = pytest.mark.xdist_group("launches")
 
@@ -21,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("launches")
 def numbers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     script = ROOT / "tests/pytorch/worker.py"
-    code, out, err = launch("torch", worker.AGENTS, script, folder / "numbers.npz", cwd=folder, PYTHONPATH=PATHS)
+    code, out, err = launch("torch", worker.AGENTS, script, folder / "numbers.npz", cwd=folder)
     assert code == 0, out + err
     with np.load(folder / "numbers.npz") as file:
         return dict(file)
