@@ -16,6 +16,7 @@ from d3gd.digraph import Digraph
 from d3gd.errors import SettingsError
 from d3gd.network import Inbox, Network
 from d3gd.random import keyed_uniform
+from d3gd.received import Rows, joined
 from d3gd.state import Mail, PerEdge, keep, kinds
 from d3gd.transports.base import Transport
 
@@ -141,7 +142,7 @@ class ConditionedNetwork(Network):
         if not self._buffered:
             return inbox
         call, self._calls = self._calls, self._calls + 1
-        return Copies({name: self._newest(f"{call}_{name}", getattr(inbox, name)) for name in arrays})
+        return Copies({name: self._newest(f"{call}_{name}", joined(getattr(inbox, name))) for name in arrays})
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Refuse: a row crosses an edge once, and if it does not arrive, agents end up with different tables."""
@@ -150,16 +151,16 @@ class ConditionedNetwork(Network):
             'rule = "fixed"'
         )
 
-    def mix(self, a: Floats, received: Floats) -> Floats:
+    def mix(self, a: Floats, received: Rows) -> Floats:
         r"""Return :math:`\sum_j a_{ij}^k x_j` over what has arrived."""
         a = self._renormalised(a)
         if not self._buffered:
             return super().mix(a, received)
         self._late_matrix.data = a.astype(received.dtype, copy=False)
-        mixed: Floats = self._late_matrix @ received
+        mixed: Floats = self._late_matrix @ joined(received)
         return mixed
 
-    def dot(self, v: Floats, received: Floats, origin: Floats | None = None) -> Floats:
+    def dot(self, v: Floats, received: Rows, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge; one's own row stands for what is missing."""
         rows = self._copies(received)
         if origin is not None:
@@ -168,16 +169,17 @@ class ConditionedNetwork(Network):
         values: Floats = np.add.reduce(rows * self.spread(v), axis=1).astype(np.float64)
         return values
 
-    def heard(self, received: Floats) -> Iterator[tuple[slice, Floats]]:
+    def heard(self, received: Rows) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the places of its in-edges and their rows, its own for what is missing."""
         rows = self._copies(received)
         for first, last in pairwise(self._ends):
             yield slice(first, last), rows[first:last]
 
-    def _copies(self, received: Floats) -> Floats:
+    def _copies(self, received: Rows) -> Floats:
+        rows = joined(received)
         if self._buffered:
-            return received
-        copies: Floats = received[np.where(self._arrived, self._theirs, self._mine)]
+            return rows
+        copies: Floats = rows[np.where(self._arrived, self._theirs, self._mine)]
         return copies
 
     def _renormalised(self, a: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from d3gd.digraph import Digraph
 from d3gd.memory import Memory
 from d3gd.packing import Kind, Packing
 from d3gd.partition import partition
+from d3gd.received import Received
 from d3gd.state import expecting, flatten, kinds, restore
 from d3gd.transports.base import Transport
 
@@ -41,8 +42,13 @@ class Halo:
         self._memory = Memory()
         self._packings: dict[Kind, Packing] = {}
 
-    def exchange(self, arrays: dict[str, Array]) -> Callable[[], dict[str, Array]]:
-        """Send rows to all who hear this block, and return what waits for the rows of all whom it hears."""
+    def exchange(self, arrays: dict[str, Array], apart: Collection[str] = ()) -> Callable[[], dict[str, Any]]:
+        """Send rows to all who hear this block, and return what waits for the rows of all whom it hears.
+
+        Args:
+            arrays: What to send, by name.
+            apart: The names of those that are wanted in two parts, own rows and others: see :class:`Received`.
+        """
         if self._whole:
             return lambda: arrays
         kind = tuple((name, array.dtype, array.shape[1:]) for name, array in arrays.items())
@@ -54,14 +60,17 @@ class Halo:
         receives, unpack = packing.receives(inbox, self._memory)
         under_way = self.transport.post(packing.sends(arrays, self._memory), receives, packing.what)
         for name, array in arrays.items():
-            inbox[name][self._own] = array  # while messages are on their way
+            if name not in apart:
+                inbox[name][self._own] = array  # while messages are on their way
 
-        def arrive() -> dict[str, Array]:
+        rows = {name: Received(arrays[name], whole) if name in apart else whole for name, whole in inbox.items()}
+
+        def arrive() -> dict[str, Any]:
             under_way.wait()
             while unpack:
                 into, piece = unpack.pop()
                 into[:] = piece
-            return inbox
+            return rows
 
         return arrive
 

@@ -1,5 +1,6 @@
 """The verbs in which every algorithm speaks of agents and edges."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -17,6 +18,7 @@ from d3gd.kernels.plain import Plain
 from d3gd.kernels.threads import rowwise
 from d3gd.memory import LARGE, Memory
 from d3gd.random import keyed_uniform
+from d3gd.received import Rows, joined
 from d3gd.spectrum import perron
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
@@ -107,7 +109,7 @@ class Network:
         """
         numbers = sum(array[0].nbytes for array in arrays.values())
         self.bytes_sent += self._links * numbers
-        return Inbox(self.halo.exchange(arrays))
+        return Inbox(self.halo.exchange(arrays, [name for name, rows in arrays.items() if self._large(rows.shape)]))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Pass on what others have told: each agent sends the fresh rows of its table, with whose they are.
@@ -126,19 +128,18 @@ class Network:
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
         return told[self._place[carrier], np.arange(self.n)], carrier >= 0
 
-    def mix(self, a: Floats, received: Floats) -> Floats:
+    def mix(self, a: Floats, received: Rows) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
         # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time.
-        large = self._meter.large(self.graph.sources.size * received[0].size)
-        return (self._compiled if large else self._plain).mix(a, received)
+        return self._compiled.mix(a, received) if self._large(received.shape) else self._plain.mix(a, joined(received))
 
-    def dot(self, v: Floats, received: Floats, origin: Floats | None = None) -> Floats:
+    def dot(self, v: Floats, received: Rows, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
 
         A constant added to all of a row's values changes no projection on the simplex, so the origin is free to
         choose; near the received models it spares the digits that their common part would cost.
         """
-        values = self._kernels(v.shape[1]).dot(v, received, origin)
+        values = self._kernels(v.shape[1]).dot(v, joined(received), origin)
         return values.astype(np.float64, copy=False)
 
     def rowwise(self, expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
@@ -153,11 +154,11 @@ class Network:
             out = self._memory.empty(arrays[0].shape, arrays[0].dtype)
         return rowwise(expression, *arrays, out=out)
 
-    def heard(self, received: Floats) -> Iterator[tuple[slice, Floats]]:
+    def heard(self, received: Rows) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the places of its in-edges and the rows that came along them."""
         ends = [*self._starts, len(self._columns)]
         for first, last in pairwise(ends):
-            yield slice(first, last), received[self._columns[first:last]]
+            yield slice(first, last), joined(received)[self._columns[first:last]]
 
     def project(self, edges: Floats) -> Floats:
         """Project each agent's edge values onto its probability simplex."""
@@ -219,6 +220,10 @@ class Network:
         """Return the left Perron vector of the whole network's weights: global knowledge as well."""
         self._require_sight()
         return perron(self.graph.matrix(self.halo.everywhere(a)))
+
+    def _large(self, shape: tuple[int, ...]) -> bool:
+        """Whether to mix rows of an array of such a shape is work for the compiled kernels from the first time on."""
+        return self._meter.large(self.graph.sources.size * math.prod(shape[1:]))
 
     def _kernels(self, width: int) -> "Plain | Compiled":
         """Return the kernels for so many numbers per edge."""

@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,6 +116,21 @@ def test_an_inbox_that_nobody_keeps_leaves_its_memory_to_the_next():
         addresses.add(boxes[0].x.ctypes.data)
         del boxes
     assert len(addresses) == 1
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_large_rounds_copy_no_rows_of_their_own_until_somebody_wants_all_in_one_array(ranks):
+    graph = d3gd.graphs.erdos_renyi(5, 0.5, seed=3)
+    x = np.random.default_rng(0).normal(size=(5, 1 + (1 << 18) // graph.sources.size))
+    v, whole = np.ones_like(x), Network(graph, d3gd.weights.metropolis(graph))
+    nets = networks(graph, ranks)
+    own = [x[net.agents] for net in nets]
+    boxes = [net.exchange(x=rows) for net, rows in zip(nets, own, strict=True)]
+    for net, box, rows in zip(nets, boxes, own, strict=True):
+        assert box.x.own is rows
+        assert np.array_equal(net.mix(net.a0, box.x), whole.mix(whole.a0, x)[net.agents])
+        assert np.array_equal(net.dot(v[net.agents], box.x), net.block(whole.dot(v, x)))
+        assert np.array_equal(box.x, x[net.halo.block.heard])
 
 
 def test_memory_may_be_empty():

@@ -8,7 +8,7 @@ it is the size of the whole network that counts, not of a block of agents, so th
 
 import sys
 
-_AT_ONCE = 1 << 19  # numbers that a call touches: NumPy needs about a millisecond for them
+_AT_ONCE = 1 << 18  # numbers that a call touches: NumPy needs about half a millisecond for them
 _AFTER = 1 << 30  # numbers that calls have touched in all: about a second
 
 

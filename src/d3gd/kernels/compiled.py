@@ -4,6 +4,7 @@ They have the bits of the plain ones: they add up in the same order and use neit
 liberty. They release the interpreter's lock, and :mod:`d3gd.kernels.threads` divides rows among cores.
 """
 
+import math
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
@@ -17,6 +18,7 @@ from numba.extending import intrinsic
 from d3gd.arrays import Floats, Ints
 from d3gd.kernels.threads import in_parts
 from d3gd.memory import LARGE, Memory
+from d3gd.received import Rows, parts
 
 _AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
 _LINE = 64  # bytes that come from memory at once
@@ -39,16 +41,19 @@ def _fetch(context, rows, row, column):  # type: ignore[no-untyped-def]
     return types.void(rows, row, column), code
 
 
-def _mix(first, last, indptr, columns, a, x, mixed):  # type: ignore[no-untyped-def]
-    end, line = len(columns) - 1, _LINE // x.itemsize
+def _mix(first, last, indptr, columns, a, x, others, mixed):  # type: ignore[no-untyped-def]
+    end, line, own = len(columns) - 1, _LINE // x.itemsize, len(x)
     for i in range(first, last):
         row = mixed[i]
         row[:] = 0
         for e in range(indptr[i], indptr[i + 1]):
             ahead = columns[min(e + _AHEAD, end)]
             for c in range(0, x.shape[1], line):
-                _fetch(x, ahead, c)
-            weight, heard = a[e], x[columns[e]]
+                if ahead < own:
+                    _fetch(x, ahead, c)
+                else:
+                    _fetch(others, ahead - own, c)
+            weight, heard = a[e], x[columns[e]] if columns[e] < own else others[columns[e] - own]
             for c in range(len(row)):
                 row[c] += weight * heard[c]
 
@@ -179,7 +184,7 @@ def _made(numbers: Any, axes: int) -> Any:
 
 
 _SIGNATURES: dict[Callable[..., None], Callable[[Any], tuple[Any, ...]]] = {
-    _mix: lambda f: (_given(f, 1), _given(f, 2), _made(f, 2)),
+    _mix: lambda f: (_given(f, 1), _given(f, 2), _given(f, 2), _made(f, 2)),
     _dot: lambda f: (_given(f, 2), _given(f, 2), _given(f, 2), _made(f, 1)),
     _project: lambda f: (_given(f, 1), _made(f, 1)),
     _scores: lambda f: (_given(f, 2), _made(f, 2)),
@@ -211,16 +216,19 @@ class Compiled:
         self._indptr, self._columns = np.ascontiguousarray(indptr), np.ascontiguousarray(columns)
         self._memory = Memory(LARGE)
 
-    def mix(self, a: Floats, received: Floats) -> Floats:
+    def mix(self, a: Floats, received: Rows) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges."""
-        x = np.ascontiguousarray(received.reshape(len(received), -1))
+        width = math.prod(received.shape[1:])
+        x, others = (np.ascontiguousarray(rows.reshape(len(rows), width)) for rows in parts(received))
         a = np.ascontiguousarray(a, dtype=x.dtype)
         mixed = self._memory.empty((len(self._indptr) - 1, x.shape[1]), x.dtype)
         kernel = _compiled(_mix, x.dtype)
-        in_parts(
-            lambda first, last: kernel(first, last, self._indptr, self._columns, a, x, mixed), self._indptr, x.shape[1]
-        )
-        return mixed if received.ndim == 2 else mixed.reshape(-1, *received.shape[1:])
+
+        def work(first: int, last: int) -> None:
+            kernel(first, last, self._indptr, self._columns, a, x, others, mixed)
+
+        in_parts(work, self._indptr, width)
+        return mixed.reshape(-1, *received.shape[1:])
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
