@@ -48,7 +48,7 @@ def run_missing(
         for path, content in results:
             records.write_json(path, content)
             done += 1
-            show(done, path.stem)
+            show(done, f"{path.parent.name}/{path.stem}")
 
 
 def _made(path: Path, piece: T, run: Callable[[T], dict[str, Any]]) -> tuple[Path, dict[str, Any]]:
