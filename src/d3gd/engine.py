@@ -278,6 +278,10 @@ def _placed(
 ) -> tuple[Algorithm[Any], Network, str]:
     """Return the algorithm as it runs on its network, that network, and what to say about both."""
     how["sees_all"] = algorithm.needs == "all agents"
+    if conditions is not None and not isinstance(conditions, Conditions):
+        raise SettingsError(
+            f"conditions is a {type(conditions).__name__}; pass d3gd.Conditions(loss=0.1), for instance"
+        )
     if conditions is None:
         return algorithm, Network(graph, weights, **how), ""
     biased = conditions.require_survival(algorithm)

@@ -42,7 +42,8 @@ class Result:
         last = ", ".join(
             f"{name}={values[-1]:.3g}" for name, values in self.metrics.items() if values.ndim == 1 and len(values)
         )
-        return f"Result({self.status} at iteration {self.iterations[-1]}: {last})"
+        said = f", {self.message}" if self.message else ""
+        return f"Result({self.status} at iteration {self.iterations[-1]}{said}: {last})"
 
     def to_pandas(self) -> Any:
         """Return the metrics as a data frame with the iteration as its index."""

@@ -7,6 +7,7 @@ about.
 """
 
 import dataclasses
+import difflib
 import inspect
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -212,6 +213,9 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
         table = content.pop(name, None)
         if not isinstance(table, dict):
             found = "is missing" if table is None else f"is {table!r}, not a table"
+            others = [key for key, value in content.items() if isinstance(value, dict)]
+            for close in difflib.get_close_matches(name, others, n=1):
+                found = f"is missing; is it what [{close}] was meant to be?"
             raise SettingsError(
                 f"{where}: [{name}] {found}; write [{name}] and under it kind = ..., one of {', '.join(KINDS[name])}"
             )

@@ -4,7 +4,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph
-from d3gd.errors import WeightsError
+from d3gd.errors import SettingsError, WeightsError
 from d3gd.network import Network
 
 S = TypeVar("S")
@@ -74,6 +74,9 @@ class Algorithm(Protocol[S]):
         r"""Return what each agent takes for its Perron weight :math:`\pi_i`, or None if it keeps no such estimate."""
 
 
+NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_"))  # what the engine asks for
+
+
 def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) -> None:
     """Raise an error unless the algorithm can run on this graph and these weights.
 
@@ -82,9 +85,18 @@ def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) 
         graph: Who hears whom.
         weights: The initial weights.
     """
+    if isinstance(algorithm, type):
+        raise SettingsError(
+            f"{algorithm.__name__} is a class; make a method of it: {algorithm.__name__}(step_size=0.1)"
+        )
+    name = type(algorithm).__name__
+    missing = sorted(NAMES - set(dir(algorithm)))
+    if missing:
+        raise SettingsError(
+            f"{name} has no {missing[0]!r}; a method needs all names of d3gd.algorithms.base.Algorithm: add it"
+        )
     if algorithm.needs != "undirected links":
         return
-    name = type(algorithm).__name__
     graph.require_undirected(name, "a method for directed graphs, such as PerronD3GD")
     away = float(abs(weights - weights.T).max())
     if away > _ASYMMETRY:

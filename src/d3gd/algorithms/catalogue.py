@@ -10,10 +10,8 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from d3gd import algorithms
-from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.base import NAMES
 from d3gd.errors import D3GDError
-
-_ASKED = frozenset(name for name in vars(Algorithm) if not name.startswith("_"))
 
 
 @cache
@@ -59,7 +57,7 @@ def variants(method: type[Any]) -> list[dict[str, str]]:
 
 def _complete(method: type[Any]) -> type[Any]:
     """Return the class, unless it lacks something the engine will ask for."""
-    missing = sorted(_ASKED - set(dir(method)))
+    missing = sorted(NAMES - set(dir(method)))
     if missing:
         raise D3GDError(
             f"{method.__module__}.{method.__name__} has a step size but no {missing[0]!r}; a method needs all names of "

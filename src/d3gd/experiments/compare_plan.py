@@ -128,6 +128,8 @@ class Plan:
         known = [name for name in recorded(self.first.problem, self.first.graph.n) if name != "bytes"]
         usual = next(name for name in _STATIONARITY if name in known)
         metric = self.metric or usual
+        if metric == "error" and metric not in known:
+            raise ProblemError("this problem has no test data, so no 'error'; choose another metric")
         if metric not in known:
             raise unknown("metric", metric, known)
         return metric, usual if metric == "disagreement" else metric

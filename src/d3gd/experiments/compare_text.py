@@ -26,7 +26,8 @@ KNOWS: Mapping[str, str] = {
 }
 _HEADER = ("", "method", "knows", "step", "{metric}", "disagreement", "iterations", "sent", "time", "numbers", "ms", "")
 _NOTE = len(_HEADER) - 1
-_HIDDEN = {112: (5, 7, 8, 9, 10), 150: (5, 9, 10)}  # columns that a narrower terminal has no room for
+_IMPORTANCE = (0, 1, 4, 3, _NOTE, 2, 6, 7, 5, 8, 9, 10)  # of columns, where a terminal has no room for all
+_WIDE = 200  # characters, where nobody looks on
 _RIGHT = (0, 3, 4, 5, 6, 7, 8, 9, 10)
 
 
@@ -85,7 +86,11 @@ def headline(comparison: "Comparison") -> str:
             best.setdefault(row.needs, row)
     if not best:
         return "No method reached the end of the budget."
-    parts = [f"{needs}: {best[needs].method} {shown(best[needs].value.median)}" for needs in KNOWS if needs in best]
+    parts = []
+    for needs in KNOWS:
+        if needs in best:
+            note = f" ({best[needs].note})" if best[needs].note else ""
+            parts.append(f"{needs}: {best[needs].method} {shown(best[needs].value.median)}{note}")
     return f"Lowest {comparison.metric} by what agents must know. {'; '.join(parts)}."
 
 
@@ -212,26 +217,39 @@ def show(comparison: "Comparison") -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(width=160, highlight=False)
-    narrow = next((hidden for width, hidden in _HIDDEN.items() if console.width < width), ())
+        console = Console(width=_WIDE, highlight=False)
+    names = header(comparison)
+    texts = [[" ".join(text.split()) for text in cells(row)] for row in comparison.rows]
+    widths = [max(len(line[i]) for line in [names, *texts]) + 2 for i in range(len(names))]
+    kept = _fitting(widths, console.width)
     table = Table(
         box=box.SIMPLE_HEAD, title=Text(comparison.title), pad_edge=False, show_edge=False, padding=(0, 1, 0, 0)
     )
-    kept = [i for i in range(len(_HEADER)) if i not in narrow]
     for i in kept:
         justify: Any = "right" if i in _RIGHT else "left"
-        table.add_column(
-            Text(header(comparison)[i]), justify=justify, no_wrap=i != _NOTE, min_width=22 if i == _NOTE else None
-        )
-    for row in comparison.rows:
+        table.add_column(Text(names[i]), justify=justify, no_wrap=True)
+    for row, line in zip(comparison.rows, texts, strict=True):
         style = {"ranked": "bold" if row.rank == 1 else "", "yardstick": "italic"}.get(row.status, "red")
-        texts = cells(row)
-        table.add_row(*(Text(" ".join(texts[i].split())) for i in kept), style=style)
+        table.add_row(*(Text(line[i]) for i in kept), style=style)
     console.print(table)
     console.print()
+    if _NOTE not in kept:
+        for line in texts:
+            if line[_NOTE]:
+                console.print(Text(f"{line[0]} {line[1]}: {line[_NOTE]}"))
+        console.print()
     console.print(Text(headline(comparison)))
     for sentence in reading(comparison):
         console.print(Text(f"  {sentence}", style="dim"))
+
+
+def _fitting(widths: Sequence[int], room: int) -> list[int]:
+    """Return the columns that have room, the important ones first; a method and its value always have it."""
+    kept: list[int] = []
+    for i in _IMPORTANCE:
+        if len(kept) < 3 or sum(widths[j] for j in kept) + widths[i] <= room:
+            kept.append(i)
+    return sorted(kept)
 
 
 def _span(seeds: Sequence[int]) -> str:

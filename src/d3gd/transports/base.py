@@ -256,8 +256,8 @@ class Transport(ABC):
         elif silent:
             names = f"rank{'s' * (len(silent) > 1)} {', '.join(map(str, silent))}"
             message = (
-                f"nothing came from {names} for {self.timeout:g} s: ended, hanging or very slow; look there, or allow "
-                "more time (--timeout); --resume goes on from the last checkpoint"
+                f"nothing came from {names} for {self.timeout:g} s: ended, hanging, very slow, or done with fewer "
+                "steps; look there, or allow more time (--timeout); --resume goes on from the last checkpoint"
             )
         else:
             message = f"nothing that fits came from rank {late.peer} for {self.timeout:g} s; is the network working?"
