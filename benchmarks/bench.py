@@ -34,7 +34,7 @@ class Table:
 
     def add(self, what, wanted, found, met, unit=""):
         verdict = "" if met is None else "met" if met else "**not met**"
-        shown = found if isinstance(found, str) else f"{found:.3g}{unit}"
+        shown = found if isinstance(found, str) else f"{found:.4g}{unit}"
         self.rows.append(f"| {what} | {wanted} | {shown} | {verdict} |")
         print(f"{what:66s} {wanted:>10s} {shown:>10s} {verdict}", flush=True)
 
