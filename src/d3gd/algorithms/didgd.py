@@ -65,7 +65,6 @@ class DiDGD:
     perron: Perron = "tracked"
     averaged: bool = False
 
-    relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -86,8 +85,17 @@ class DiDGD:
 
     @property
     def survives(self) -> frozenset[Hardship]:
-        """Averaged, y measures what any network makes of the gradients."""
-        return frozenset(get_args(Hardship)) if self.averaged else frozenset()
+        """Averaged, y measures what any network makes of the gradients; known, it is right where weights stay."""
+        if self.averaged:
+            return frozenset(get_args(Hardship))
+        return frozenset({"delay"}) if self.perron == "known" else frozenset()
+
+    @property
+    def relies_on(self) -> str:
+        """Where the Perron weight comes from."""
+        if self.perron == "known":
+            return "the Perron vector of the weights as they were set up"
+        return "one product of weights to follow, y, which freezes at what the network did first"
 
     def init(self, net: Network, x0: Floats) -> DiDGDState:
         """Start from ``x0`` and the unit vectors."""
