@@ -1,5 +1,6 @@
 # make reproduce   the paper's figures and the table of its claims, into results/
 # make test        lint, types and the test suite
+# make fuzz      the property tests with new draws, FUZZ times as many (30 by default)
 # make bench       targets of speed and memory, measured, into docs/benchmarks.md (QUICK=1 for fewer repeats)
 # All build .venv from constraints.txt first and work in either order.
 
@@ -9,8 +10,9 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 OUT    ?= results
 SEEDS  ?= 10
+FUZZ   ?= 30
 
-.PHONY: reproduce bench test lint types suite clean
+.PHONY: reproduce bench fuzz test lint types suite clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
@@ -29,6 +31,9 @@ types: $(VENV)/.dev
 
 suite: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+fuzz: $(VENV)/.dev
+	D3GD_FUZZ=$(FUZZ) $(BIN)/python -m pytest -n 2 -m hypothesis
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

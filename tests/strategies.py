@@ -1,5 +1,6 @@
 """Hypothesis strategies for what the theorems quantify over."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,18 @@ from hypothesis import strategies as st
 
 from d3gd.digraph import Digraph
 
-# A shared machine may stall at any time; how long an example takes says nothing about the mathematics.
-settings.register_profile("d3gd", deadline=None)
+TIMES = int(os.environ.get("D3GD_FUZZ", "0"))
+
+# The same draws in every run, so that a suite which passed stays passed until the code changes; `make fuzz` draws anew,
+# and more, to find what these have missed. No deadline: a shared machine may stall at any time, and how long an example
+# takes says nothing about the mathematics.
+settings.register_profile("d3gd", deadline=None, derandomize=TIMES == 0, max_examples=100 * max(TIMES, 1))
 settings.load_profile("d3gd")
+
+
+def examples(count: int) -> settings:
+    """For tests whose examples take long: this many of them, and `D3GD_FUZZ` times as many when fuzzing."""
+    return settings(max_examples=count * max(TIMES, 1))
 
 
 @st.composite

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -13,6 +13,7 @@ from d3gd.random import keyed_uniform
 from d3gd.rules.sums import TrackedSums
 from tests.paper import textbook
 from tests.paper.stepping import hears, network, random_network, states
+from tests.strategies import examples
 
 
 def problem_and_start(seed, n=6, d=4):
@@ -69,7 +70,7 @@ def test_equals_the_textbook(rule, options, seed):
     assert np.abs(weights[-1] - A.toarray()).max() > 0.005
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10_000), rule=st.sampled_from(["global", "decentralized", "exact"]))
 def test_weights_stay_on_the_graph_and_above_the_anchor(seed, rule):
     graph, A = random_network(seed)
@@ -150,7 +151,7 @@ def row_objectives(weights, near, x, target):
 
 
 @pytest.mark.parametrize("anchor", [0.0, 0.2])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10_000), spread=st.sampled_from([1e-3, 1.0, 100.0]), far=st.sampled_from([0.0, 50.0]))
 def test_exact_reaches_the_least_value_of_every_row(anchor, seed, spread, far):
     graph, A = random_network(seed, n=6, p=0.5)
@@ -239,7 +240,7 @@ def test_only_rows_that_were_drawn_move(rule):
 STILL = d3gd.D3GD(step_size=0.05, participation=1e-300)  # so that no row ever moves
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10_000))
 def test_trackers_keep_the_weighted_sums_while_weights_stand_still(seed):
     graph, A = random_network(seed)

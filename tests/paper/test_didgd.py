@@ -4,16 +4,17 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
 from d3gd.errors import SettingsError
 from tests.paper import textbook
 from tests.paper.stepping import random_network, states
+from tests.strategies import examples
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(seed=st.integers(0, 10_000))
 def test_perron_trackers_reach_the_perron_vector(seed):
     graph, A = random_network(seed)
@@ -29,7 +30,7 @@ def test_perron_trackers_reach_the_perron_vector(seed):
         np.testing.assert_allclose(pi @ path[k].Y, pi, atol=1e-14)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(seed=st.integers(0, 10_000))
 def test_weighted_mean_moves_only_by_the_gradients(seed):
     graph, A = random_network(seed)

@@ -2,20 +2,22 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
 from tests.paper.stepping import states
-from tests.strategies import digraphs, row_stochastic
+from tests.strategies import digraphs, examples, row_stochastic
 
 
-def first_changes(algorithm, graph, A, changed, iterations, seed):
-    """For every agent the first iteration at which its model differs, bit by bit, once one agent's data change."""
+def first_changes(algorithm, graph, A, changed, iterations, seed, by=1e6):
+    """For every agent the first iteration at which its model differs, bit by bit, once one agent's data change.
+
+    An agent that never differs has -1. By not a number, no rounding on the way can swallow the change.
+    """
     problem = d3gd.problems.quadratic(agents=graph.n, dim=3, seed=seed)
-    b = problem.b.copy()
-    b[changed] += 1e6  # large, so that no rounding on the way swallows it
-    other = d3gd.problems.Quadratic(problem.Q, b)
+    other = d3gd.problems.Quadratic(problem.Q, problem.b.copy())
+    other.b[changed] += by
     x0 = np.random.default_rng(seed).normal(size=(graph.n, 3))
     first = np.full(graph.n, -1)
     pair = (states(algorithm, graph, A, p, iterations, x0) for p in (problem, other))
@@ -33,13 +35,24 @@ DECENTRALIZED = [
 
 
 @pytest.mark.parametrize("algorithm", DECENTRALIZED, ids=["DiDGD", "D3GD", "D3GD-chain-partial"])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(graph=digraphs(min_n=2, max_n=9), seed=st.integers(0, 10_000), data=st.data())
-def test_an_agent_h_links_away_changes_first_at_iteration_h_plus_1(algorithm, graph, seed, data):
+def test_an_agent_h_links_away_changes_no_sooner_than_iteration_h_plus_1(algorithm, graph, seed, data):
     A = data.draw(row_stochastic(graph))
     changed = data.draw(st.integers(0, graph.n - 1))
     hops = graph.hops_from(changed)
     first = first_changes(algorithm, graph, A, changed, hops.max() + 1, seed)
+    assert first[changed] == 1
+    assert ((first < 0) | (first >= hops + 1)).all()
+
+
+@examples(20)
+@given(graph=digraphs(min_n=2, max_n=9), seed=st.integers(0, 10_000), data=st.data())
+def test_with_fixed_weights_it_changes_just_then(graph, seed, data):
+    A = data.draw(row_stochastic(graph))
+    changed = data.draw(st.integers(0, graph.n - 1))
+    hops = graph.hops_from(changed)
+    first = first_changes(DECENTRALIZED[0], graph, A, changed, hops.max() + 1, seed, by=np.nan)
     assert first.tolist() == (hops + 1).tolist()
 
 

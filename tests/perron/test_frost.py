@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -12,12 +12,12 @@ from d3gd.planning import Planner
 from d3gd.spectrum import perron, spectral_gap
 from tests.paper.stepping import network, random_network, states
 from tests.perron.test_perron import ORDERS, Diagonal
-from tests.strategies import digraphs, row_stochastic
+from tests.strategies import digraphs, examples, row_stochastic
 
 RULES = ["mixing", "fixed"]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(graph=digraphs(max_n=8), data=st.data(), rule=st.sampled_from(RULES), order=st.sampled_from(ORDERS))
 def test_the_tracked_sum_is_conserved(graph, data, rule, order):
     A = data.draw(row_stochastic(graph))
@@ -31,7 +31,7 @@ def test_the_tracked_sum_is_conserved(graph, data, rule, order):
         assert np.allclose(pi @ after.s, total, rtol=1e-11, atol=1e-11 * np.abs(after.s).max())
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(graph=digraphs(min_n=2, max_n=10), data=st.data())
 def test_weights_planned_for_mixing_come_from_the_network_alone_and_cost_less(graph, data):
     A = data.draw(row_stochastic(graph))

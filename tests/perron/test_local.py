@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -13,7 +13,7 @@ from d3gd.theory import steady_deviation, steady_gradient
 from tests.paper.stepping import network, random_network, states
 from tests.paper.textbook import nearest_on_simplex, perron
 from tests.perron.test_perron import ORDERS, Diagonal
-from tests.strategies import digraphs, row_stochastic
+from tests.strategies import digraphs, examples, row_stochastic
 
 GAMMA = 0.1
 
@@ -49,7 +49,7 @@ def guarded(s, heard):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(graph=digraphs(min_n=2, max_n=8), data=st.data(), seed=st.integers(0, 10**6))
 def test_with_the_adjoint_in_place_of_the_deviation_prices_are_the_exact_derivative(order, graph, data, seed):
     weights = data.draw(row_stochastic(graph))
@@ -153,7 +153,7 @@ def test_a_step_of_the_weights_lowers_the_steady_disagreement(order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(graph=digraphs(min_n=2, max_n=7), data=st.data())
 def test_trackers_are_exact_for_the_weights_of_their_epoch(order, graph, data):
     weights = data.draw(row_stochastic(graph))

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -14,7 +14,7 @@ from d3gd.problems import Problem
 from d3gd.state import flatten
 from tests.paper.stepping import network, random_network, states
 from tests.paper.textbook import perron
-from tests.strategies import digraphs, row_stochastic
+from tests.strategies import digraphs, examples, row_stochastic
 from tests.unit.test_records import same
 
 RULES = ["fixed", "planned", "local"]
@@ -86,7 +86,7 @@ def test_the_corrected_update_is_the_one_in_the_docstring(order):
         w = w + beta * pi * (m - dense @ m)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(graph=digraphs(min_n=1, max_n=8), data=st.data(), rule=st.sampled_from(["fixed", "planned"]))
 def test_corrections_sum_to_zero_at_every_iteration(graph, data, rule):
     A = data.draw(row_stochastic(graph))
@@ -196,7 +196,7 @@ def rows_of(state, graph):
 
 
 @each_kind
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(graph=digraphs(min_n=2, max_n=9), data=st.data())
 def test_no_part_of_the_state_learns_of_other_data_faster_than_one_link_an_iteration(algorithm, graph, data):
     A = data.draw(row_stochastic(graph))
@@ -285,7 +285,7 @@ def test_extra_traffic_over_di_dgd(algorithm, graph):
 
 
 @pytest.mark.parametrize("algorithm", EVERY_KIND[2:8:2] + EVERY_KIND[5:6], ids=[*IDS[2:8:2], IDS[5]])
-@settings(max_examples=3, deadline=None)
+@examples(3)
 @given(cut=st.integers(1, 149), every=st.integers(3, 12))
 def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path_factory, algorithm, cut, every):
     graph, A = random_network(10)

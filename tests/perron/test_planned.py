@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -12,7 +12,7 @@ from d3gd.rules.flood import no_flood, pass_on, start
 from d3gd.rules.planned import Planned
 from tests.paper.stepping import network, random_network, states
 from tests.perron.test_perron import Diagonal
-from tests.strategies import digraphs, row_stochastic
+from tests.strategies import digraphs, examples, row_stochastic
 
 
 def plans_at(rounds, until):
@@ -24,7 +24,7 @@ def plans_at(rounds, until):
 # Floods -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(graph=digraphs(max_n=10), length=st.integers(1, 5), seed=st.integers(0, 10**6))
 def test_after_r_rounds_an_agent_knows_exactly_those_within_r_links(graph, length, seed):
     net = Network(graph, d3gd.weights.uniform(graph), sees_all=False)
@@ -41,7 +41,7 @@ def test_after_r_rounds_an_agent_knows_exactly_those_within_r_links(graph, lengt
     assert net.bytes_sent == graph.link_count * graph.n * (8 * length + 8)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(graph=digraphs(max_n=10))
 def test_a_flood_of_as_many_rounds_as_the_diameter_is_complete_and_counted(graph):
     net = Network(graph, d3gd.weights.uniform(graph), sees_all=False)
@@ -68,7 +68,7 @@ def test_a_flood_that_has_not_begun_sends_nothing():
 # The calendar -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(rounds=st.integers(0, 200))
 def test_floods_end_in_a_plan_before_the_next_begins_ever_further_apart(rounds):
     plans, begins = plans_at(rounds, 1500)
@@ -150,7 +150,7 @@ def test_averages_begin_anew_before_they_are_told():
 
 @pytest.mark.parametrize("order", ["after", "before"])
 @pytest.mark.parametrize("corrected", [True, False])
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(graph=digraphs(min_n=2, max_n=8), data=st.data())
 def test_every_agent_plans_the_same_bits_from_its_own_table(order, corrected, graph, data):
     A = data.draw(row_stochastic(graph))

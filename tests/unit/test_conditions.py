@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -13,6 +13,7 @@ from d3gd.algorithms.base import Hardship
 from d3gd.conditioned import ConditionedNetwork
 from d3gd.errors import D3GDError, GraphError, SettingsError
 from d3gd.state import PerAgent, PerEdge
+from tests.strategies import examples
 from tests.unit.test_records import same
 
 N = 6
@@ -53,7 +54,7 @@ def runs(conditions, method=AVERAGED, **options):
 # Rows and rates ---------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     loss=st.floats(0, 0.95),
     links=st.floats(0.05, 1),

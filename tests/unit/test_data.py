@@ -4,12 +4,13 @@ import builtins
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from d3gd.data import digits, dirichlet_mixture, hold_out, read_table, split_by_label
 from d3gd.data.mixture import class_means, dirichlet, mixture_test_set
 from d3gd.errors import D3GDError, ProblemError
+from tests.strategies import examples
 
 # The paper's mixture
 
@@ -19,7 +20,7 @@ from d3gd.errors import D3GDError, ProblemError
     seed=st.integers(0, 2**32),
     alpha=st.floats(1e-3, 1e3),
 )
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_block_made_alone_is_bitwise_the_same(block, seed, alpha):
     X, y = dirichlet_mixture(agents=30, alpha=alpha, seed=seed, samples=12)
     block_X, block_y = dirichlet_mixture(agents=30, alpha=alpha, seed=seed, samples=12, block=block)
@@ -58,7 +59,6 @@ def test_alpha_may_differ_from_agent_to_agent():
 
 
 @given(alpha=st.floats(1e-300, 1e12), seed=st.integers(0, 1000))
-@settings(deadline=None)
 def test_dirichlet_draws_are_probabilities_for_any_alpha(alpha, seed):
     shares = dirichlet(np.random.default_rng(seed), alpha, 10)
     assert shares.min() >= 0.0
@@ -78,7 +78,6 @@ labelled = st.lists(st.integers(0, 6), min_size=1, max_size=120).map(np.array)
 
 
 @given(y=labelled, data=st.data(), alpha=st.sampled_from([1e-6, 0.1, 1.0, 100.0]), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_parts_have_equal_size_and_no_sample_twice(y, data, alpha, seed):
     agents = data.draw(st.integers(1, len(y)))
     X = np.arange(len(y))[:, None]
@@ -111,7 +110,6 @@ def test_the_division_depends_on_the_seed_alone():
 
 
 @given(y=labelled, fraction=st.floats(0.0, 0.99), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_hold_out_is_stratified_and_loses_nothing(y, fraction, seed):
     X = np.arange(len(y))[:, None]
     (train_X, train_y), (test_X, test_y) = hold_out(X, y, fraction=fraction, seed=seed)

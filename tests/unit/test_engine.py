@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
 from d3gd.engine import describe
+from tests.strategies import examples
 from tests.unit.test_records import same
 
 GRAPH = d3gd.graphs.erdos_renyi(6, 0.5, seed=1)
@@ -31,7 +32,7 @@ def skewed_softmax():
 # Records ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(iterations=st.integers(0, 30), every=st.integers(1, 12))
 def test_records_the_first_every_and_the_last_iteration(iterations, every):
     result = d3gd.run(DIDGD, GRAPH, QUADRATIC, iterations=iterations, every=every)
@@ -192,7 +193,7 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, algorithm, proble
     same(d3gd.Result.load(tmp_path), straight)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(cut=st.integers(0, 39), every=st.integers(1, 9), checkpoint_every=st.integers(1, 25))
 def test_a_run_cut_inside_any_step_resumes_to_the_same_bits(tmp_path_factory, cut, every, checkpoint_every):
     folder = tmp_path_factory.mktemp("run")

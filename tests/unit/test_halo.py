@@ -4,14 +4,14 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
 from d3gd.memory import Memory
 from d3gd.network import Network
 from d3gd.transports.alone import Alone
-from tests.strategies import digraphs
+from tests.strategies import digraphs, examples
 
 
 class Shelf(Alone):
@@ -38,7 +38,7 @@ def networks(graph, ranks, large=np.inf):
     return [Network(graph, weights, transport=Shelf(rank, ranks, shelf, large)) for rank in range(ranks)]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(digraphs(min_n=2), st.data())
 def test_a_round_brings_what_one_process_would_see(graph, data):
     nets = networks(graph, data.draw(st.integers(2, graph.n)), data.draw(st.sampled_from([1, 40, np.inf])))
@@ -58,7 +58,7 @@ def test_a_round_brings_what_one_process_would_see(graph, data):
         assert sum(net.halo.wire_bytes for net in nets) == sum(net.bytes_sent for net in nets)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(digraphs(min_n=2, max_n=8), st.sampled_from([np.float64, np.float32]), st.data())
 def test_a_relay_brings_what_one_process_would_see_and_counts_what_travels(graph, dtype, data):
     n, ranks = graph.n, data.draw(st.integers(2, graph.n))

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -15,6 +15,7 @@ from d3gd.kernels import threads
 from d3gd.kernels.plain import Plain
 from d3gd.kernels.rows import rectangles
 from d3gd.network import Network
+from tests.strategies import examples
 
 PRECISIONS = (np.float64, np.float32)
 
@@ -49,7 +50,7 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
-@settings(max_examples=60, deadline=None)  # the first example compiles
+@examples(60)  # the first example compiles
 @given(case=structures(), d=st.one_of(st.integers(1, 40), st.integers(120, 700)))
 def test_compiled_verbs_have_the_bits_of_the_plain_ones(compiled, dtype, case, d):
     indptr, columns, heard, rng = case
@@ -74,7 +75,7 @@ def test_a_row_with_nan_is_lost_and_no_other(compiled, kernel):
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(agents=st.integers(1, 5), samples=st.integers(1, 20), features=st.integers(1, 12), seed=st.integers(0, 99))
 def test_compiled_sigmoid_sums_have_the_bits_of_the_plain_ones(compiled, dtype, agents, samples, features, seed):
     rng = np.random.default_rng(seed)

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
 from d3gd import metrics
 from d3gd.metrics import METRICS, Snapshot
 from tests.paper import textbook
-from tests.strategies import digraphs, row_stochastic
+from tests.strategies import digraphs, examples, row_stochastic
 
 
 def snapshot(seed, n=5, d=3, **changes):
@@ -62,7 +62,7 @@ def test_versions_at_the_mean_take_one_gradient_there():
     assert metrics.loss_at_mean(s) == pytest.approx(s.problem.losses(mean).mean(), rel=1e-10)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.data(), digraphs(min_n=2, max_n=6))
 def test_perron_metrics_compare_with_the_true_vector(data, graph):
     A = data.draw(row_stochastic(graph))

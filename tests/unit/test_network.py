@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
 from d3gd.network import Network
-from tests.strategies import digraphs
+from tests.strategies import digraphs, examples
 
 
 def make(key=0, **options):
@@ -89,7 +89,7 @@ def test_own_entries_of_unit_vectors_are_one():
     assert net.own(np.arange(49.0).reshape(7, 7))[:, 0].tolist() == [0, 8, 16, 24, 32, 40, 48]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(networks, st.integers(1, 9), st.integers(1, 9))
 def test_exchange_counts_eight_bytes_a_number_and_link(case, d, m):
     graph, net = case

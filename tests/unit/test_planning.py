@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -12,7 +12,7 @@ from d3gd import theory
 from d3gd.planning import Planner
 from d3gd.spectrum import perron, spectral_gap
 from tests.paper.stepping import random_network
-from tests.strategies import digraphs, row_stochastic
+from tests.strategies import digraphs, examples, row_stochastic
 
 ORDERS = ["before", "after"]
 
@@ -53,7 +53,7 @@ def difference(plan, theta, direction, G, variance, eps=1e-6):
 
 
 @pytest.mark.parametrize("after", [False, True])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(graph=digraphs(min_n=2, max_n=8), data=st.data(), seed=st.integers(0, 10**6))
 def test_without_noise_or_guard_it_is_the_steady_disagreement(after, graph, data, seed):
     first, second = data.draw(row_stochastic(graph)), data.draw(row_stochastic(graph))
@@ -119,7 +119,7 @@ def test_the_guard_counts_only_where_someone_is_starved():
     assert costs[0] == costs[1] < costs[2]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-6, 1e6))
 def test_its_minimiser_does_not_depend_on_units(seed, scale):
     graph, A, G, variance, theta, _ = a_case(seed % 50)
@@ -133,7 +133,7 @@ def test_its_minimiser_does_not_depend_on_units(seed, scale):
 
 
 @pytest.mark.parametrize("after", [False, True])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(graph=digraphs(min_n=1, max_n=10), data=st.data(), seed=st.integers(0, 10**6), dim=st.sampled_from([1, 3, 15]))
 def test_a_plan_lies_on_the_graph_keeps_its_anchor_and_lowers_the_cost(after, graph, data, seed, dim):
     A = data.draw(row_stochastic(graph))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -29,7 +29,6 @@ KEYS = st.integers(0, 2**63 - 1)
 
 
 @given(seed=KEYS, agent=st.integers(0, 2**40), iteration=st.integers(0, 2**40), stream=st.integers(0, 100))
-@settings(deadline=None)
 def test_agrees_with_the_formula_in_exact_arithmetic(seed, agent, iteration, stream):
     draws = keyed_uniform(seed, np.array([agent]), iteration, 3, stream)
     assert draws.tolist() == [[reference(seed, agent, iteration, c, stream) for c in range(3)]]
@@ -40,14 +39,12 @@ def test_agrees_with_the_formula_in_exact_arithmetic(seed, agent, iteration, str
     seed=st.integers(0, 2**32),
     k=st.integers(0, 10**6),
 )
-@settings(deadline=None)
 def test_a_block_gets_bitwise_its_rows_of_the_whole(block, seed, k):
     whole = keyed_uniform(seed, AGENTS, k, 7)
     assert np.array_equal(keyed_uniform(seed, np.array(block), k, 7), whole[block])
 
 
 @given(short=st.integers(1, 10), long=st.integers(10, 30))
-@settings(deadline=None)
 def test_asking_for_more_numbers_keeps_the_first_ones(short, long):
     assert np.array_equal(keyed_uniform(1, AGENTS, 2, short), keyed_uniform(1, AGENTS, 2, long)[:, :short])
 

@@ -4,15 +4,16 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from d3gd.sketch import Sketch
+from tests.strategies import examples
 
 SIZES = st.tuples(st.integers(1, 200), st.integers(1, 80), st.integers(0, 10**6))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(sizes=SIZES, a=st.floats(-5, 5), b=st.floats(-5, 5))
 def test_linear(sizes, a, b):
     d, s, seed = sizes
@@ -22,7 +23,7 @@ def test_linear(sizes, a, b):
     assert np.allclose(sketch(a * u + b * v), a * sketch(u) + b * sketch(v), rtol=0, atol=1e-11)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(sizes=SIZES)
 def test_every_coordinate_goes_to_one_entry_with_a_sign_and_no_entry_is_empty(sizes):
     d, s, seed = sizes
@@ -32,14 +33,14 @@ def test_every_coordinate_goes_to_one_entry_with_a_sign_and_no_entry_is_empty(si
     assert np.abs(S).max(axis=0).min() == 1
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(d=st.integers(1, 64), extra=st.integers(0, 5))
 def test_vectors_no_longer_than_a_sketch_stay_as_they_are(d, extra):
     rows = np.random.default_rng(d).normal(size=(4, d))
     assert np.array_equal(Sketch(d, d + extra)(rows), rows)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(n=st.integers(1, 9), d=st.sampled_from([65, 130, 700, 3000]), data=st.data())
 def test_an_agent_sketches_the_same_bits_whoever_else_is_in_its_block(n, d, data):
     rows = np.random.default_rng(n + d).normal(size=(n, d))

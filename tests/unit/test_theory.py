@@ -3,12 +3,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
 from d3gd import graphs, theory, weights
 from d3gd.errors import D3GDError, ProblemError, SettingsError, WeightsError
+from tests.strategies import examples
 
 ORDERS = ["before", "after"]
 
@@ -68,7 +69,7 @@ class TestConstants:
         assert c.spectral_norm == pytest.approx(c.spectral_radius)  # a circulant matrix is normal
         assert c.frobenius_norm == pytest.approx(math.sqrt(n / 2 - 1))
 
-    @settings(max_examples=25, deadline=None)
+    @examples(25)
     @given(seed=st.integers(0, 10**6), n=st.integers(2, 12))
     def test_relations_on_any_weights(self, seed, n):
         graph = graphs.erdos_renyi(n, 0.5, seed=seed)
@@ -182,7 +183,7 @@ class TestDesignFunction:
         J = theory.design_function(A, X, G, y, gamma, pi)
         assert np.sum(after**2) == pytest.approx(J + independent_of_A)
 
-    @settings(max_examples=20, deadline=None)
+    @examples(20)
     @given(seed=st.integers(0, 10**6))
     def test_gradient_is_exact(self, seed):
         graph, A, X, G, y, rng = self.setting(seed)
@@ -234,7 +235,7 @@ class TestSteadyState:
         assert x - pi @ x == pytest.approx(theory.steady_deviation(A, G, 0.1, "after"), abs=1e-9)
 
     @pytest.mark.parametrize("combine", ORDERS)
-    @settings(max_examples=20, deadline=None)
+    @examples(20)
     @given(seed=st.integers(0, 10**6), n=st.integers(2, 12))
     def test_gradient_is_exact(self, combine, seed, n):
         rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -14,6 +14,7 @@ from d3gd.digraph import Digraph
 from d3gd.errors import D3GDError
 from d3gd.topologies import ac_gt
 from d3gd.topologies.ac_gt import _given_up, _order
+from tests.strategies import examples
 
 
 def links(graph: Digraph) -> set[tuple[int, int]]:
@@ -21,7 +22,7 @@ def links(graph: Digraph) -> set[tuple[int, int]]:
 
 
 @given(st.integers(2, 12), st.floats(0, 0.95), st.sampled_from([0.0, 2.0, math.inf]), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_what_is_left_is_an_undirected_connected_part_of_the_graph(
     n: int, prune: float, sharpness: float, seed: int
 ) -> None:

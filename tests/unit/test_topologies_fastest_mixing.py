@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import d3gd
@@ -12,6 +12,7 @@ from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError
 from d3gd.topologies import certified_mixing, fastest_mixing
+from tests.strategies import examples
 
 
 def slem(A: CSR | Floats) -> float:
@@ -34,7 +35,7 @@ HUB = [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (0, 6), (3, 4), (2, 4)]
 
 @given(undirected(), st.integers(0, 10**6))
 @example(Digraph.from_edges(7, HUB + [(j, i) for i, j in HUB]), 0)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_no_other_weights_are_better_by_more_than_the_gap(graph: Digraph, seed: int) -> None:
     best = certified_mixing(graph)
     W = best.weights.toarray()

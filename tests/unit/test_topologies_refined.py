@@ -4,20 +4,20 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
 from d3gd import graphs, theory, weights
 from d3gd.errors import D3GDError
 from d3gd.topologies import refined
-from tests.strategies import row_stochastic
+from tests.strategies import examples, row_stochastic
 
 Combine = Literal["after", "before"]
 
 
 @given(st.data(), st.integers(3, 8), st.sampled_from(["after", "before"]), st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_agents_never_settle_further_apart_than_under_the_start(
     data: st.DataObject, n: int, combine: Combine, seed: int
 ) -> None:

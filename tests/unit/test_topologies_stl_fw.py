@@ -4,7 +4,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
@@ -12,6 +12,7 @@ from d3gd.arrays import Array, Floats
 from d3gd.errors import D3GDError, GraphError
 from d3gd.topologies import stl_fw, stl_fw_objective
 from d3gd.topologies.stl_fw import _improved, _objective
+from tests.strategies import examples
 
 
 def shares(n: int, classes: int, seed: int, alpha: float = 0.3) -> Floats:
@@ -27,7 +28,7 @@ def iterates(Pi: Floats, lam: float, count: int) -> list[Floats]:
 
 
 @given(st.integers(2, 14), st.integers(2, 6), st.integers(0, 10**6), st.sampled_from([0.0, 0.01, 0.1, 2.0]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_iterates_keep_what_the_paper_promises(n: int, classes: int, seed: int, lam: float) -> None:
     Pi = shares(n, classes, seed)
     spread = np.sum((Pi - Pi.mean(axis=0)) ** 2) / n
@@ -87,7 +88,7 @@ def test_once_nothing_is_to_be_gained_more_budget_changes_nothing() -> None:
 
 
 @given(st.integers(3, 16), st.integers(2, 5), st.integers(1, 6), st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_it_connects_everyone_or_says_which_budget_would(n: int, classes: int, budget: int, seed: int) -> None:
     Pi = shares(n, classes, seed)
     try:

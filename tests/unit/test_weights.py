@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from d3gd import graphs, weights
 from d3gd.digraph import Digraph
 from d3gd.errors import WeightsError
 from d3gd.spectrum import _perron_by_elimination
-from tests.strategies import digraphs, row_stochastic
+from tests.strategies import digraphs, examples, row_stochastic
 
 
 @given(digraphs(), st.floats(0, 0.9))
@@ -125,7 +125,7 @@ def test_a_hundred_thousand_agents() -> None:
     assert weights.spectral_gap(A) == pytest.approx(1 - (1 + np.sqrt(degree)) / (degree + 1), rel=5e-3)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(digraphs(min_n=2), st.data())
 def test_check_accepts_any_format_and_keeps_the_graphs_entries(graph: Digraph, data: st.DataObject) -> None:
     A = data.draw(row_stochastic(graph))
