@@ -168,7 +168,7 @@ class Local(Rule):
             s = s._replace(P=net.mix(a, sent.rule_P) + p - s.p, p=p)
             reach = net.own(s.P)
         else:
-            reach = np.einsum("is,is->i", D, s.g / (s.lap - 1))[:, None]
+            reach = net.precise(np.einsum("is,is->i", D, s.g / (s.lap - 1))[:, None])
         price = 2 * gamma / net.n * reach / s.y**2
         heard = net.n * s.y / _STARVED
         price = np.where(heard < 1, -np.abs(price) * heard**-_URGENCY, price)
