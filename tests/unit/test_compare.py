@@ -5,7 +5,7 @@ import itertools
 import json
 import math
 import runpy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, get_args
 
@@ -20,10 +20,11 @@ from d3gd.experiments import compare_figure, compare_text
 from d3gd.experiments.compare import TUNING
 from d3gd.experiments.compare_methods import HARDENED, VARIANTS, chosen, named, usual
 from d3gd.experiments.compare_runs import Run, between
-from d3gd.experiments.compare_scenario import Budget, Case, Given
+from d3gd.experiments.compare_scenario import Budget, Case, FromFile, Given
 from d3gd.experiments.compare_summary import Row, alike, coverage, interval, places, ranked, row_of, target_of
 from d3gd.experiments.compare_tuning import QUICK, USUAL, Grid, grid_of, tune
 from d3gd.problems import Problem
+from d3gd.settings import load
 
 RING = d3gd.graphs.ring(4)
 BUDGET = Budget(100)
@@ -373,6 +374,32 @@ def test_a_network_is_drawn_from_the_seed_and_weights_from_the_network():
     assert given.case(1).weights.shape == (4, 4)
 
 
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        ({}, ""),
+        ({"loss": 0.2, "delay": 3, "biased": True}, ", loss=0.2 delay=3"),
+        ({"pause": 0.1, "absences": [[0, 1, 2], [1, 1, 2]]}, ", pause=0.1 2 absences"),
+        ({"absences": [[0, 1, 2]]}, ", 1 absence"),
+    ],
+)
+def test_what_the_network_does_to_messages_is_named_in_the_title(tmp_path, conditions, words):
+    given = Given(d3gd.graphs.ring(4), Distance(4), None, d3gd.Conditions(**conditions))
+    assert given.title == "4 agents, 4 links, Distance" + words
+    path = tmp_path / "experiment.toml"
+    lines = [f"{key} = {json.dumps(value)}" for key, value in conditions.items()]
+    graph_and_problem = '[graph]\nkind = "ring"\nn = 4\n[problem]\nkind = "quadratic"\ndim = 3\n[conditions]\n'
+    path.write_text(graph_and_problem + "\n".join(lines))
+    title = FromFile(load(path, optional=("algorithm", "iterations"))).title
+    assert title == "ring n=4, metropolis weights, quadratic dim=3" + words
+
+
+def test_graphs_that_take_turns_are_counted_in_the_title():
+    graph = d3gd.graphs.ring(4)
+    turns = d3gd.Conditions(graphs=[graph, graph])
+    assert Given(graph, Distance(4), None, turns).title.endswith(", Distance, 2 graphs")
+
+
 # --- files ---
 
 
@@ -450,6 +477,14 @@ def test_a_comparison_with_nothing_to_rank_is_told_and_drawn(tmp_path):
     assert compare_text.headline(found) == "No method reached the end of the budget."
     assert (tmp_path / "curves.pdf").exists()
     assert repr(found).endswith("nothing ranked)")
+
+
+def test_a_line_that_leaves_the_picture_leaves_the_legend_its_room():
+    levels = {"tame": 1e-3, "wild": 1e200, "worse": 1e250}
+    rows = ranked([row(name, [level] * 2) for name, level in levels.items()])
+    runs = {name: [run(name, seed=seed, level=level) for seed in range(2)] for name, level in levels.items()}
+    found = compare_figure.draw(replace(compared(), rows=rows, runs=runs), [".png"])  # a warning would be an error
+    assert found[".png"].startswith(b"\x89PNG")
 
 
 def test_the_table_becomes_a_data_frame():
