@@ -56,7 +56,7 @@ class Halo:
         if planned is None:
             heard = len(self.block.heard)
             names = {name for name, _, row in kind if apart((heard, *row))}
-            planned = self._rounds[kind] = Round(self.block, kind, self.transport.large), names
+            planned = self._rounds[kind] = Round(self.block, kind, self.transport), names
         plan, names = planned
         self.wire_bytes += plan.wire_bytes
         self.transport.settle()
