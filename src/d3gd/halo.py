@@ -1,15 +1,14 @@
 """A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digraph import Digraph
-from d3gd.memory import Memory
-from d3gd.packing import Kind, Packing
+from d3gd.packing import Kind, Round
 from d3gd.partition import partition
 from d3gd.received import Received
 from d3gd.state import expecting, flatten, kinds, restore
@@ -39,37 +38,45 @@ class Halo:
         self._whole = transport.ranks == 1
         self._agents, self._edges = parts.agents, parts.edges
         self._own = slice(0, len(self.block.agents))
-        self._memory = Memory()
-        self._packings: dict[Kind, Packing] = {}
+        self._rounds: dict[Kind, tuple[Round, set[str]]] = {}
 
-    def exchange(self, arrays: dict[str, Array], apart: Collection[str] = ()) -> Callable[[], dict[str, Any]]:
+    def exchange(
+        self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool]
+    ) -> Callable[[], Mapping[str, Any]]:
         """Send rows to all who hear this block, and return what waits for the rows of all whom it hears.
 
         Args:
             arrays: What to send, by name.
-            apart: The names of those that are wanted in two parts, own rows and others: see :class:`Received`.
+            apart: Tells of which shape arrays are wanted in two parts, own rows and others: see :class:`Received`.
         """
         if self._whole:
             return lambda: arrays
-        kind = tuple((name, array.dtype, array.shape[1:]) for name, array in arrays.items())
-        packing = self._packings.get(kind)
-        if packing is None:
-            packing = self._packings[kind] = Packing(self.block, kind, self.transport.large)
-        self.wire_bytes += packing.wire_bytes
-        inbox = {name: self._memory.empty((len(self.block.heard), *row), dtype) for name, dtype, row in kind}
-        receives, unpack = packing.receives(inbox, self._memory)
-        under_way = self.transport.post(packing.sends(arrays, self._memory), receives, packing.what)
-        for name, array in arrays.items():
-            if name not in apart:
-                inbox[name][self._own] = array  # while messages are on their way
-
-        rows = {name: Received(arrays[name], whole) if name in apart else whole for name, whole in inbox.items()}
+        kind = tuple([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
+        planned = self._rounds.get(kind)
+        if planned is None:
+            heard = len(self.block.heard)
+            names = {name for name, _, row in kind if apart((heard, *row))}
+            planned = self._rounds[kind] = Round(self.block, kind, self.transport), names
+        plan, names = planned
+        self.wire_bytes += plan.wire_bytes
+        self.transport.settle()
+        delivery = plan.delivery()
+        under_way = self.transport.post(plan.sends(arrays), delivery.receives, plan.what)
+        rows: dict[str, Any] = {}
+        for name, whole in delivery.arrays.items():
+            if name in names:
+                rows[name] = Received(arrays[name], whole)
+            else:
+                whole[self._own] = arrays[name]  # while messages are on their way
+                rows[name] = whole
+        unpack = delivery.unpack
 
         def arrive() -> dict[str, Any]:
+            nonlocal unpack
             under_way.wait()
-            while unpack:
-                into, piece = unpack.pop()
+            for into, piece in unpack:
                 into[:] = piece
+            unpack = []
             return rows
 
         return arrive

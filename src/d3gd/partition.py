@@ -26,6 +26,7 @@ class Block:
             what comes from a rank has one place in memory.
         sends: For every rank that hears this one, which of the rank's agents it hears, as places in ``agents``.
         receives: For every rank that this one hears, where its rows go in ``heard``.
+        runs: For every rank that this one hears, how many of its rows lie together there, run after run.
     """
 
     agents: Ints
@@ -33,6 +34,7 @@ class Block:
     heard: Ints
     sends: Mapping[int, Ints]
     receives: Mapping[int, slice]
+    runs: Mapping[int, list[int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +90,24 @@ class Partition:
                 for peer, a, b in zip(others, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
                 if a < b
             },
+            runs={
+                peer: runs_of(np.searchsorted(self.agents[peer], rows)) for peer, rows in theirs.items() if rows.size
+            },
         )
 
     def _heard(self, rank: int) -> Ints:
         return np.unique(self.graph.sources[self.edges[rank]])
+
+
+def runs_of(places: Ints) -> list[int]:
+    """Return the lengths of the runs of consecutive numbers.
+
+    Example:
+        >>> runs_of(np.array([0, 1, 2, 5, 7, 8]))
+        [3, 1, 2]
+    """
+    ends = np.flatnonzero(np.diff(places) != 1) + 1
+    return [int(length) for length in np.diff([0, *ends, len(places)])]
 
 
 def partition(graph: Digraph, ranks: int) -> Partition:

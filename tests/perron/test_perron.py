@@ -14,6 +14,7 @@ from d3gd.problems import Problem
 from d3gd.rules.base import gain_under
 from d3gd.spectrum import spectral_gap
 from d3gd.state import flatten
+from tests.methods import advance
 from tests.paper.stepping import network, random_network, states
 from tests.paper.textbook import perron
 from tests.strategies import digraphs, examples, row_stochastic
@@ -286,7 +287,7 @@ def traffic(algorithm, graph, dim, iterations=1000):
     problem = Diagonal(graph.n, dim)
     s, sent = algorithm.init(net, np.zeros((graph.n, dim))), []
     for k in range(iterations):
-        s = algorithm.step(net, problem.gradients(algorithm.point(s), k), s, k)
+        s = advance(algorithm, net, problem, s, k)
         sent.append(net.bytes_sent)
     return np.array(sent)
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.mixing import planned_for_mixing
@@ -109,10 +109,10 @@ class FROST:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: FROSTState, k: int) -> FROSTState:
+    def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
         """Take up the change of the gradient, step, and mix."""
         a = net.block(s.a)
-        scaled = g / self._scale.own(net, s.Y)
+        scaled = gradient() / self._scale.own(net, s.Y)
         tracked = s.s + (scaled - s.g)
         push = at(self.step_size, k) / net.n * tracked
         after, ball = self.combine == "after", self.momentum * (s.x - s.was)

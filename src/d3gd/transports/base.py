@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
 
-Messages: TypeAlias = Sequence[tuple[int, Array]]  # a rank and an array, contiguous in memory
+Messages: TypeAlias = Sequence[tuple[int, Any]]  # a rank, and what Transport.buffer made of an array
 
 TIMEOUT = 60.0  # seconds that a rank waits for another
 _PASSED_ON = 0.5  # seconds for the launcher to pass a message on, before it is told to end everyone
@@ -95,7 +95,7 @@ class Transport(ABC):
 
     @abstractmethod
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
-        """Begin to send and receive flat byte arrays, and return what waits for the end of it.
+        """Begin to send and receive, and return what waits for the end of it.
 
         That raises :class:`LateError` if the end does not come before the deadline, and may raise :class:`MisfitError`
         as soon as a message with another tag or length arrives instead of one of these.
@@ -109,6 +109,14 @@ class Transport(ABC):
     def abort(self, code: int) -> None:
         """End this process now, and with it, by way of the launcher, all others."""
 
+    def buffer(self, array: Array) -> Any:
+        """Return what messages are sent from, or received into; for memory that is used again, it may be kept.
+
+        Args:
+            array: Not empty, and contiguous in memory.
+        """
+        return array
+
     def post(self, sends: Messages, receives: Messages, what: str) -> Pending:
         """Begin to send arrays to some ranks and to fill arrays with what others send.
 
@@ -116,27 +124,35 @@ class Transport(ABC):
         the end of the last.
 
         Args:
-            sends: Ranks, and an array for each; two for the same rank arrive in this order.
-            receives: Ranks, and an array to fill for each.
+            sends: Ranks, and the buffer of an array for each; two for the same rank arrive in this order.
+            receives: Ranks, and the buffer of an array to fill for each.
             what: What the messages hold, dtypes and shapes included. It becomes their tag, so that nothing else is ever
                 taken for them.
 
         Returns:
             What to wait for.
         """
-        if self._last is not None:
-            self._last.wait()
+        self.settle()
         self._posts += 1
         try:
-            finish = self._start(_bytes(sends), _bytes(receives), zlib.crc32(what.encode()) % _TAGS)
+            finish = self._start(sends, receives, zlib.crc32(what.encode()) % _TAGS)
         except LateError as late:
             raise self._reported(late, what) from None
         self._last = Pending(self, finish, what)
         return self._last
 
+    def settle(self) -> None:
+        """Wait for the end of the last batch; what it sent may change from then on."""
+        if self._last is not None:
+            self._last.wait()
+
     def swap(self, sends: Mapping[int, Array], receives: Mapping[int, Array], what: str) -> None:
         """Send an array to some ranks and fill an array with what others send, as :meth:`post` does, and wait."""
-        self.post(list(sends.items()), list(receives.items()), what).wait()
+        self.post(self._buffers(sends), self._buffers(receives), what).wait()
+
+    def _buffers(self, arrays: Mapping[int, Array]) -> Messages:
+        """Return messages of arrays; of empty ones nothing is sent."""
+        return [(peer, self.buffer(array)) for peer, array in arrays.items() if array.size]
 
     def gather(self, array: Array, lengths: Sequence[int], to: int | None = None) -> list[Array]:
         """Return every rank's array, in the order of ranks.
@@ -269,7 +285,3 @@ def leave(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _bytes(messages: Messages) -> Messages:
-    return [(peer, array.reshape(-1).view(np.uint8)) for peer, array in messages if array.size]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from d3gd.arrays import Array
 from d3gd.errors import TransportError
 from d3gd.transports.base import TIMEOUT, LateError, Messages, MisfitError, Transport
 
@@ -38,26 +39,33 @@ class MPI(Transport):
         self._aside: Any = mpi.COMM_WORLD.Dup()
         self.rank, self.ranks, self.timeout = self._world.rank, self._world.size, timeout
 
+    def buffer(self, array: Array) -> Any:
+        """Return an array as bytes."""
+        return [array, self._mpi.BYTE]
+
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
-        mpi, peers = self._mpi, [peer for peer, _ in (*receives, *sends)]
+        mpi = self._mpi
         # Any tag, and then a look at which one came: what does not fit is known at once, not at the deadline.
-        requests = [self._world.Irecv([array, mpi.BYTE], source=peer, tag=mpi.ANY_TAG) for peer, array in receives]
-        requests += [self._world.Isend([array, mpi.BYTE], dest=peer, tag=tag) for peer, array in sends]
+        requests = [self._world.Irecv(buffer, source=peer, tag=mpi.ANY_TAG) for peer, buffer in receives]
+        requests += [self._world.Isend(buffer, dest=peer, tag=tag) for peer, buffer in sends]
         statuses = [mpi.Status() for _ in requests]
+
+        def peers() -> list[int]:
+            return [peer for peer, _ in (*receives, *sends)]
 
         def finish() -> None:
             try:
-                done = self._done(requests, self.timeout, statuses)
+                if self._done(requests, self.timeout, statuses):
+                    for (peer, (array, _)), status in zip(receives, statuses, strict=False):
+                        if status.Get_tag() != tag or status.Get_count(mpi.BYTE) != array.nbytes:
+                            raise MisfitError(peer)
+                    return
             except mpi.Exception:  # longer than the array that was to hold it
                 failed = [
-                    p for p, status in zip(peers, statuses, strict=True) if status.Get_error() == mpi.ERR_TRUNCATE
+                    p for p, status in zip(peers(), statuses, strict=True) if status.Get_error() == mpi.ERR_TRUNCATE
                 ]
-                raise MisfitError(failed[0] if failed else peers[0]) from None
-            if not done:
-                raise LateError(next(p for p, request in zip(peers, requests, strict=True) if not request.Test()))
-            for (peer, array), status in zip(receives, statuses, strict=False):
-                if status.Get_tag() != tag or status.Get_count(mpi.BYTE) != array.size:
-                    raise MisfitError(peer)
+                raise MisfitError(failed[0] if failed else peers()[0]) from None
+            raise LateError(next(p for p, request in zip(peers(), requests, strict=True) if not request.Test()))
 
         return finish
 

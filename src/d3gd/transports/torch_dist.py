@@ -1,4 +1,4 @@
-"""torch.distributed: batched sends and receives, one message per peer, with gloo on the CPU or nccl between GPUs."""
+"""torch.distributed: sends and receives that return at once, with gloo on the CPU or nccl between GPUs."""
 
 import contextlib
 import os
@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+
+import numpy as np
 
 from d3gd.arrays import Array
 from d3gd.errors import TransportError
@@ -50,15 +52,21 @@ class TorchDistributed(Transport):
         # The launcher's key-value store outlives broken connections: there late ranks find each other.
         self._store: Any = self._distributed.distributed_c10d._get_default_store()
 
+    def buffer(self, array: Array) -> Any:
+        """Return an array's bytes as a tensor."""
+        return self._torch.from_numpy(array.reshape(-1).view(np.uint8))
+
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
         d, peers = self._distributed, [peer for peer, _ in (*receives, *sends)]
-        arrived = [self._tensor(array) for _, array in receives]
-        operations = [
-            d.P2POp(d.irecv, into, peer, None, tag) for (peer, _), into in zip(receives, arrived, strict=True)
-        ]
-        operations += [d.P2POp(d.isend, self._tensor(array), peer, None, tag) for peer, array in sends]
+        tensors = [tensor for _, tensor in (*receives, *sends)]
+        if self._device is not None:
+            tensors = [tensor.to(self._device) for tensor in tensors]
+        moves = [d.irecv] * len(receives) + [d.isend] * len(sends)
         try:
-            works = d.batch_isend_irecv(operations) if operations else []
+            if self._device is None:  # with gloo, one by one is faster
+                works = [move(tensor, peer, tag=tag) for move, tensor, peer in zip(moves, tensors, peers, strict=True)]
+            else:  # with nccl, one by one they would wait for each other
+                works = d.batch_isend_irecv(list(map(d.P2POp, moves, tensors, peers)))
         except RuntimeError:
             raise LateError(peers[0]) from None
 
@@ -70,15 +78,10 @@ class TorchDistributed(Transport):
                 except RuntimeError:
                     raise LateError(peer) from None
             if self._device is not None:
-                for (_, array), tensor in zip(receives, arrived, strict=True):
-                    array[:] = tensor.cpu().numpy()
+                for (_, into), tensor in zip(receives, tensors, strict=False):
+                    into.copy_(tensor)
 
         return finish
-
-    def _tensor(self, array: Array) -> Any:
-        """Return an array as a tensor: the same memory, or with nccl a copy on the GPU."""
-        tensor = self._torch.from_numpy(array)
-        return tensor if self._device is None else tensor.to(self._device)
 
     def _answers(self, text: str, grace: float) -> dict[int, str]:
         deadline, answers = time.monotonic() + grace, dict[int, str]()
