@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -10,12 +10,21 @@ from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.memory import Memory
 from d3gd.packing import Kind, Packing
-from d3gd.partition import partition
+from d3gd.partition import Block, partition
 from d3gd.received import Received
 from d3gd.state import expecting, flatten, kinds, restore
 from d3gd.transports.base import Transport
 
 S = TypeVar("S")
+
+
+class _Narrow(NamedTuple):
+    """A border of which only some edges are used."""
+
+    over: Bools  # those
+    border: Block
+    places: Ints  # in what the whole block hears, of what still comes
+    packings: dict[Kind, Packing]
 
 
 class Halo:
@@ -41,23 +50,35 @@ class Halo:
         self._own = slice(0, len(self.block.agents))
         self._memory = Memory()
         self._packings: dict[Kind, Packing] = {}
+        place = np.empty(graph.n, dtype=np.int64)
+        place[self.block.heard] = np.arange(len(self.block.heard))
+        self._ends = place[graph.sources[self.block.edges]], place[graph.targets[self.block.edges]]
+        self._narrow: _Narrow | None = None
 
-    def exchange(self, arrays: dict[str, Array], apart: Collection[str] = ()) -> Callable[[], dict[str, Any]]:
+    def exchange(
+        self, arrays: dict[str, Array], apart: Collection[str] = (), over: Bools | None = None
+    ) -> Callable[[], dict[str, Any]]:
         """Send rows to all who hear this block, and return what waits for the rows of all whom it hears.
 
         Args:
             arrays: What to send, by name.
             apart: The names of those that are wanted in two parts, own rows and others: see :class:`Received`.
+            over: Which of the block's edges are used, by both ends; rows that do not come are zero.
         """
         if self._whole:
             return lambda: arrays
         kind = tuple((name, array.dtype, array.shape[1:]) for name, array in arrays.items())
-        packing = self._packings.get(kind)
+        narrow = None if over is None else self._narrowed(over)
+        border, packings = (self.block, self._packings) if narrow is None else (narrow.border, narrow.packings)
+        packing = packings.get(kind)
         if packing is None:
-            packing = self._packings[kind] = Packing(self.block, kind, self.transport.large)
+            packing = packings[kind] = Packing(border, kind, self.transport.large)
         self.wire_bytes += packing.wire_bytes
         inbox = {name: self._memory.empty((len(self.block.heard), *row), dtype) for name, dtype, row in kind}
-        receives, unpack = packing.receives(inbox, self._memory)
+        come = inbox
+        if narrow is not None:
+            come = {name: self._memory.empty((len(narrow.places), *row), dtype) for name, dtype, row in kind}
+        receives, unpack = packing.receives(come, self._memory)
         under_way = self.transport.post(packing.sends(arrays, self._memory), receives, packing.what)
         for name, array in arrays.items():
             if name not in apart:
@@ -70,9 +91,21 @@ class Halo:
             while unpack:
                 into, piece = unpack.pop()
                 into[:] = piece
+            while narrow is not None and come:
+                name, piece = come.popitem()
+                others = inbox[name][self._own.stop :]
+                others[:] = 0  # a weight of zero must not meet whatever was there
+                others[narrow.places - self._own.stop] = piece
             return rows
 
         return arrive
+
+    def _narrowed(self, over: Bools) -> _Narrow:
+        """Return the border that these edges make, which is the last one in most rounds."""
+        if self._narrow is None or not np.array_equal(self._narrow.over, over):
+            places, rows = self._ends
+            self._narrow = _Narrow(over, *self.block.narrowed(places[over], rows[over]), {})
+        return self._narrow
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Return the tables of all whom this block hears, and which of their rows are fresh; only those travel.

@@ -1,7 +1,7 @@
 """Agents on ranks: who lives where, and whose rows cross from one rank to another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -33,6 +33,27 @@ class Block:
     heard: Ints
     sends: Mapping[int, Ints]
     receives: Mapping[int, slice]
+
+    def narrowed(self, places: Ints, rows: Ints) -> tuple["Block", Ints]:
+        """Return the border that is left where only some of the edges into the block are used, both ways.
+
+        Args:
+            places: Where in ``heard`` the agents are that those edges come from.
+            rows: Where in ``agents`` the agents are that they lead to.
+
+        Returns:
+            A block that hears nobody but whom it still hears from other ranks, and where those are in ``heard``.
+        """
+        sends: dict[int, Ints] = {}
+        heard: dict[int, Ints] = {}
+        for peer, theirs in self.receives.items():
+            crossing = (places >= theirs.start) & (places < theirs.stop)
+            if crossing.any():
+                sends[peer], heard[peer] = np.unique(rows[crossing]), np.unique(places[crossing])
+        ends = np.cumsum([0, *map(len, heard.values())]).tolist()
+        receives = {peer: slice(a, b) for peer, a, b in zip(heard, ends[:-1], ends[1:], strict=True)}
+        kept = np.concatenate([np.empty(0, dtype=np.int64), *heard.values()])
+        return replace(self, heard=self.heard[kept], sends=sends, receives=receives), kept
 
 
 @dataclass(frozen=True, eq=False)
