@@ -145,12 +145,12 @@ def ACGT(setting, A, C, gradients, X, T):
         return W
 
     S = G = gradients(X)
-    path = [X]
+    path, pruned = [X], A
     for k in range(T):
         M = X - alpha * S
-        W = A if k % setting.cycle == 0 else pruned
-        if k % setting.cycle == 0:
-            pruned = metropolis(M, k)
+        first = k % setting.cycle == 0
+        W = A if first else pruned
+        pruned = metropolis(M, k) if first else pruned
         X = W @ M
         new = gradients(X)
         S, G = W @ S + new - G, new

@@ -40,8 +40,8 @@ def stepped(method, n, d, iterations=1, choice=None):
     return net, s
 
 
-# These compute from what arrived something that they send on at once, so that they wait for their neighbours twice; AC-GT
-# only in the first iteration of a cycle, and there three times.
+# These send on at once what they compute from what arrived, so that they wait for their neighbours twice; AC-GT only in
+# the first iteration of a cycle, and there three times.
 TWO_ROUNDS = {("DIGing", "both"), ("ACGT",)}
 
 

@@ -82,8 +82,8 @@ class ACGT:
     """
 
     step_size: float | Schedule
-    cycle: int = 5
-    prune: float = 0.5
+    cycle: int = 3
+    prune: float = 0.8
     sharpness: float = 3.0
 
     needs: ClassVar[Needs] = "undirected links"
@@ -94,7 +94,7 @@ class ACGT:
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         if isinstance(self.cycle, bool) or not isinstance(self.cycle, int) or self.cycle < 1:
-            raise SettingsError(f"cycle = {self.cycle!r}: it must be a whole number of at least 1; try 5")
+            raise SettingsError(f"cycle = {self.cycle!r}: it must be a whole number of at least 1; try 3")
         require_pruning(self.prune, self.sharpness)
 
     def init(self, net: Network, x0: Floats) -> ACGTState:
