@@ -1,16 +1,15 @@
 """A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digraph import Digraph
-from d3gd.memory import Memory
-from d3gd.packing import Kind, Packing
-from d3gd.partition import Block, partition
+from d3gd.packing import Kind, Round
+from d3gd.partition import Border, partition
 from d3gd.received import Received
 from d3gd.state import expecting, flatten, kinds, restore
 from d3gd.transports.base import Transport
@@ -18,13 +17,11 @@ from d3gd.transports.base import Transport
 S = TypeVar("S")
 
 
-class _Narrow(NamedTuple):
-    """A border of which only some edges are used."""
+class _Rounds(NamedTuple):
+    """The rounds across a border."""
 
-    over: Bools  # those
-    border: Block
-    places: Ints  # in what the whole block hears, of what still comes
-    packings: dict[Kind, Packing]
+    border: Border
+    planned: dict[Kind, tuple[Round, set[str]]]  # with the names of the arrays that are wanted in two parts
 
 
 class Halo:
@@ -48,64 +45,59 @@ class Halo:
         self._whole = transport.ranks == 1
         self._agents, self._edges = parts.agents, parts.edges
         self._own = slice(0, len(self.block.agents))
-        self._memory = Memory()
-        self._packings: dict[Kind, Packing] = {}
-        place = np.empty(graph.n, dtype=np.int64)
-        place[self.block.heard] = np.arange(len(self.block.heard))
-        self._ends = place[graph.sources[self.block.edges]], place[graph.targets[self.block.edges]]
-        self._narrow: _Narrow | None = None
+        self._all = _Rounds(self.block.border, {})
+        self._parts, self._some = parts, (np.empty(0, dtype=bool), self._all)
 
     def exchange(
-        self, arrays: dict[str, Array], apart: Collection[str] = (), over: Bools | None = None
-    ) -> Callable[[], dict[str, Any]]:
+        self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool], over: Bools | None = None
+    ) -> Callable[[], Mapping[str, Any]]:
         """Send rows to all who hear this block, and return what waits for the rows of all whom it hears.
 
         Args:
             arrays: What to send, by name.
-            apart: The names of those that are wanted in two parts, own rows and others: see :class:`Received`.
-            over: Which of the block's edges are used, by both ends; rows that do not come are zero.
+            apart: Tells of which shape arrays are wanted in two parts, own rows and others: see :class:`Received`.
+            over: Which of the block's edges are used, by both ends of a link; by default all. Rows that come along none
+                of them are zero.
         """
         if self._whole:
             return lambda: arrays
-        kind = tuple((name, array.dtype, array.shape[1:]) for name, array in arrays.items())
-        narrow = None if over is None else self._narrowed(over)
-        border, packings = (self.block, self._packings) if narrow is None else (narrow.border, narrow.packings)
-        packing = packings.get(kind)
-        if packing is None:
-            packing = packings[kind] = Packing(border, kind, self.transport.large)
-        self.wire_bytes += packing.wire_bytes
-        inbox = {name: self._memory.empty((len(self.block.heard), *row), dtype) for name, dtype, row in kind}
-        come = inbox
-        if narrow is not None:
-            come = {name: self._memory.empty((len(narrow.places), *row), dtype) for name, dtype, row in kind}
-        receives, unpack = packing.receives(come, self._memory)
-        under_way = self.transport.post(packing.sends(arrays, self._memory), receives, packing.what)
-        for name, array in arrays.items():
-            if name not in apart:
-                inbox[name][self._own] = array  # while messages are on their way
-
-        rows = {name: Received(arrays[name], whole) if name in apart else whole for name, whole in inbox.items()}
+        kind = tuple([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
+        rounds = self._all if over is None else self._over(over)
+        planned = rounds.planned.get(kind)
+        if planned is None:
+            names = {name for name, _, row in kind if apart((rounds.border.heard, *row))}
+            planned = rounds.planned[kind] = Round(rounds.border, kind, self.transport.large), names
+        plan, names = planned
+        self.wire_bytes += plan.wire_bytes
+        self.transport.settle()
+        delivery = plan.delivery()
+        under_way = self.transport.post(plan.sends(arrays), delivery.receives, plan.what)
+        rows: dict[str, Any] = {}
+        for name, whole in delivery.arrays.items():
+            if name in names:
+                rows[name] = Received(arrays[name], whole)
+            else:
+                whole[self._own] = arrays[name]  # while messages are on their way
+                rows[name] = whole
+        unpack = delivery.unpack
 
         def arrive() -> dict[str, Any]:
+            nonlocal unpack
             under_way.wait()
-            while unpack:
-                into, piece = unpack.pop()
-                into[:] = piece
-            while narrow is not None and come:
-                name, piece = come.popitem()
-                others = inbox[name][self._own.stop :]
-                others[:] = 0  # a weight of zero must not meet whatever was there
-                others[narrow.places - self._own.stop] = piece
+            for into, places, piece in unpack:
+                into[places] = piece
+            unpack = []
             return rows
 
         return arrive
 
-    def _narrowed(self, over: Bools) -> _Narrow:
-        """Return the border that these edges make, which is the last one in most rounds."""
-        if self._narrow is None or not np.array_equal(self._narrow.over, over):
-            places, rows = self._ends
-            self._narrow = _Narrow(over, *self.block.narrowed(places[over], rows[over]), {})
-        return self._narrow
+    def _over(self, edges: Bools) -> _Rounds:
+        """Return the rounds over some edges; from one to the next they are mostly the same."""
+        used, rounds = self._some
+        if not np.array_equal(used, edges):
+            rounds = _Rounds(self._parts.narrowed(self.block, self.block.edges[edges]), {})
+            self._some = edges, rounds
+        return rounds
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Return the tables of all whom this block hears, and which of their rows are fresh; only those travel.

@@ -1,7 +1,7 @@
 """Memory that is used again: fresh pages cost as much as the copy into them."""
 
 import math
-import weakref
+from sys import getrefcount
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 from d3gd.arrays import Array
 
 LARGE = 1 << 22  # bytes from which the system is asked for fresh pages every time
+_UNUSED = 3  # references to an array that only its pool holds: the pool's, a variable's, and that of who counts
 
 
 class Memory:
@@ -28,16 +29,18 @@ class Memory:
 
     def __init__(self, least: int = 1) -> None:
         self._least = least
-        self._free: dict[int, list[Array]] = {}
+        self._pools: dict[int, list[Array]] = {}
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """Return an array that holds anything."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size < self._least:
             return np.empty(shape, dtype)
-        free = self._free.setdefault(size, [])
-        raw = free.pop() if free else np.empty(size, dtype=np.uint8)
-        # Over a memoryview, which NumPy does not look beneath: all views refer to this array, and its end is theirs.
-        array = np.frombuffer(raw.data, dtype=dtype)
-        weakref.finalize(array, free.append, raw).atexit = False
-        return array.reshape(shape)
+        pool = self._pools.setdefault(size, [])
+        for raw in pool:
+            if getrefcount(raw) == _UNUSED:
+                break
+        else:
+            raw = np.empty(size, dtype=np.uint8)
+            pool.append(raw)
+        return raw.view(dtype).reshape(shape)

@@ -1,7 +1,7 @@
 """The verbs in which every algorithm speaks of agents and edges."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from d3gd.kernels.plain import Plain
 from d3gd.kernels.threads import rowwise
 from d3gd.memory import LARGE, Memory
 from d3gd.random import keyed_uniform
-from d3gd.received import Rows, joined
+from d3gd.received import Received, Rows, joined
 from d3gd.spectrum import perron
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from d3gd.kernels.compiled import Compiled
 
 _VECTORS = 2000**2  # most numbers in the n-vectors of a block's agents
+_COPIED = 1 << 15  # bytes that are copied sooner than looked at in two places
 _SORTING = 16  # numbers that projecting an edge's value counts for
 _GATHERED = 1 << 16  # numbers that distances are taken of at a time, so that buffers stay in the cache
 _LINKS = 3  # the stream of the draws of links, apart from those of agents
@@ -39,7 +40,7 @@ class Inbox:
         arrived: Waits for all arrays and returns them.
     """
 
-    def __init__(self, arrived: Callable[[], dict[str, Array]]) -> None:
+    def __init__(self, arrived: Callable[[], Mapping[str, Floats]]) -> None:
         self._arrived = arrived
 
     def __getattr__(self, name: str) -> Floats:
@@ -118,8 +119,7 @@ class Network:
         """
         numbers = sum(array[0].nbytes for array in arrays.values())
         self.bytes_sent += numbers * (self._links if over is None else int(np.count_nonzero(over & ~self.loops)))
-        apart = [name for name, rows in arrays.items() if self._large(rows.shape)]
-        return Inbox(self.halo.exchange(arrays, apart, over))
+        return Inbox(self.halo.exchange(arrays, self._apart, over))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Pass on what others have told: each agent sends the fresh rows of its table, with whose they are.
@@ -140,8 +140,11 @@ class Network:
 
     def mix(self, a: Floats, received: Rows) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
-        # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time.
-        return self._compiled.mix(a, received) if self._large(received.shape) else self._plain.mix(a, joined(received))
+        # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time, but which
+        # also spares a copy where rows are in two places.
+        numbers = self.graph.sources.size * math.prod(received.shape[1:])
+        pays = self._meter.compiled if isinstance(received, Received) else self._meter.large
+        return self._compiled.mix(a, received) if pays(numbers) else self._plain.mix(a, joined(received))
 
     def dot(self, v: Floats, received: Rows, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
@@ -252,9 +255,9 @@ class Network:
         self._require_sight()
         return perron(self.graph.matrix(self.halo.everywhere(a)))
 
-    def _large(self, shape: tuple[int, ...]) -> bool:
-        """Whether to mix rows of an array of such a shape is work for the compiled kernels from the first time on."""
-        return self._meter.large(self.graph.sources.size * math.prod(shape[1:]))
+    def _apart(self, shape: tuple[int, ...]) -> bool:
+        """Whether rows of an array of such a shape are better left in two places, own ones and others."""
+        return 8 * math.prod(shape) >= _COPIED
 
     def _kernels(self, width: int) -> "Plain | Compiled":
         """Return the kernels for so many numbers per edge."""

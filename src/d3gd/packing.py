@@ -1,14 +1,16 @@
 """What goes into which message when a rank exchanges rows with its peers."""
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
+from sys import getrefcount
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from d3gd.arrays import Array, Ints
 from d3gd.errors import TransportError
-from d3gd.memory import Memory
-from d3gd.partition import Block
+from d3gd.partition import Border, runs_of
 
 Kind: TypeAlias = tuple[tuple[str, np.dtype, tuple[int, ...]], ...]  # name, numbers and shape of a row, per array
 
@@ -32,54 +34,59 @@ class _Message(NamedTuple):
     pieces: list[_Piece]
     size: int  # bytes
 
+    @property
+    def straight(self) -> bool:
+        """Whether it is rows of one array as they lie in memory."""
+        return len(self.pieces) == 1 and isinstance(self.rows, slice)
 
-class Packing:
-    """How the arrays of a round travel.
 
-    Arrays are packed into one message per peer. One that is large by the measure of the transport travels by itself,
-    from where it is to where it is wanted, as does an array alone. Both sides follow the same rule.
+class Round:
+    """How arrays travel, each time that these are exchanged.
+
+    Arrays are packed into one message per peer. The rows of one that is large by the measure of the transport travel by
+    themselves, from where they are to where they are wanted: in one message if they lie together, in one for each run
+    of rows that do if those are still large, and else in a copy. Both sides follow the same rule.
 
     Args:
-        block: The rank's part of the network.
+        border: What crosses from and to the rank.
         kind: The arrays.
-        large: From how many bytes on rows of an array travel by themselves.
+        large: From how many bytes on rows travel by themselves.
 
     Attributes:
         what: The round in words; ranks whose words differ do not fit together.
-        wire_bytes: What the rank sends in one round.
+        wire_bytes: What the rank sends each time.
     """
 
-    def __init__(self, block: Block, kind: Kind, large: float) -> None:
+    def __init__(self, border: Border, kind: Kind, large: float) -> None:
         for name, dtype, _ in kind:
             if dtype not in _EXCHANGED:
                 raise TransportError(
                     f"{name} holds {dtype} numbers; ranks exchange float64 and float32 only: convert it"
                 )
         self.what = "round " + ", ".join(f"{name} {dtype}{list(row)}" for name, dtype, row in kind)
-        # The widest numbers first, so that all stay aligned in a packed message.
-        self._kind = sorted(kind, key=lambda array: -array[1].itemsize)
-        self._large = large
+        self._kind, self._large, self._heard = kind, large, border.heard
         self._sends = [
-            message
-            for peer, rows in block.sends.items()
-            for message in self._messages(peer, _as_slice(rows), len(rows))
+            message for peer, rows in border.sends.items() for message in self._messages(peer, rows, runs_of(rows))
         ]
         self._receives = [
             message
-            for peer, places in block.receives.items()
-            for message in self._messages(peer, places, places.stop - places.start)
+            for peer, places in border.receives.items()
+            for message in self._messages(peer, places, border.runs[peer])
         ]
+        self._packed = [None if m.straight else np.empty(m.size, dtype=np.uint8) for m in self._sends]
+        self._deliveries: list[Delivery] = []
         self.wire_bytes = sum(message.size for message in self._sends)
 
-    def sends(self, arrays: dict[str, Array], memory: Memory) -> list[tuple[int, Array]]:
-        """Return the messages to send: rows where they are, if they lie together, or else a copy."""
+    def sends(self, arrays: dict[str, Array]) -> list[tuple[int, Array]]:
+        """Return the messages to send: rows where they are, if they lie together, or else in memory of the round.
+
+        What was sent the last time must have left.
+        """
         messages: list[tuple[int, Array]] = []
-        for peer, rows, pieces, size in self._sends:
-            first = np.ascontiguousarray(arrays[pieces[0].name])
-            if len(pieces) == 1 and isinstance(rows, slice):
-                messages.append((peer, first[rows]))
+        for (peer, rows, pieces, _), packed in zip(self._sends, self._packed, strict=True):
+            if packed is None:
+                messages.append((peer, np.ascontiguousarray(arrays[pieces[0].name])[rows]))
                 continue
-            packed = memory.empty((size,), np.uint8)
             for name, dtype, shape, place in pieces:
                 piece = packed[place].view(dtype).reshape(shape)
                 if isinstance(rows, slice):
@@ -89,46 +96,79 @@ class Packing:
             messages.append((peer, packed))
         return messages
 
-    def receives(
-        self, inbox: dict[str, Array], memory: Memory
-    ) -> tuple[list[tuple[int, Array]], list[tuple[Array, Array]]]:
-        """Return the messages to receive, and what to copy where afterwards.
+    def delivery(self) -> "Delivery":
+        """Return memory for what arrives, into which nobody looks any more."""
+        for delivery in self._deliveries:
+            if delivery.unused:
+                return delivery
+        self._deliveries.append(Delivery(self._kind, self._heard, self._receives))
+        return self._deliveries[-1]
 
-        Args:
-            inbox: Arrays for the rows of all whom the block hears.
-            memory: Where to take memory from.
-        """
-        messages: list[tuple[int, Array]] = []
-        unpack: list[tuple[Array, Array]] = []
-        for peer, places, pieces, size in self._receives:
-            if len(pieces) == 1:
-                messages.append((peer, inbox[pieces[0].name][places]))
-                continue
-            packed = memory.empty((size,), np.uint8)
-            messages.append((peer, packed))
-            for name, dtype, shape, place in pieces:
-                unpack.append((inbox[name][places], packed[place].view(dtype).reshape(shape)))
-        return messages, unpack
-
-    def _messages(self, peer: int, rows: slice | Ints, count: int) -> list[_Message]:
-        large = [array for array in self._kind if count * _row_bytes(array) >= self._large]
-        small = [array for array in self._kind if count * _row_bytes(array) < self._large]
+    def _messages(self, peer: int, rows: Ints, runs: Sequence[int]) -> list[_Message]:
+        """Divide arrays among messages; what is told of ``rows`` and ``runs`` is the same on both sides."""
         messages: list[_Message] = []
-        for group in [*([array] for array in large), *([small] if small else [])]:
-            ends = np.cumsum([0, *(count * _row_bytes(array) for array in group)]).tolist()
-            pieces = [
-                _Piece(name, dtype, (count, *row), slice(start, end))
-                for (name, dtype, row), start, end in zip(group, ends[:-1], ends[1:], strict=True)
-            ]
-            messages.append(_Message(peer, rows, pieces, ends[-1]))
-        return messages
+        small: list[tuple[str, np.dtype, tuple[int, ...]]] = []
+        ends = np.cumsum([0, *runs]).tolist()
+        # The widest numbers first, so that all stay aligned in a packed message.
+        for array in sorted(self._kind, key=lambda array: -array[1].itemsize):
+            size = len(rows) * _row_bytes(array)
+            if size < self._large:
+                small.append(array)
+            elif size >= self._large * len(runs):
+                messages += [_message(peer, rows[a:b], [array]) for a, b in pairwise(ends)]
+            else:
+                messages.append(_message(peer, rows, [array]))
+        return [*messages, *([_message(peer, rows, small)] if small else [])]
+
+
+class Delivery:
+    """Memory for what one round brings; fresh pages cost as much as the copy into them, so it is used again.
+
+    Args:
+        kind: The arrays.
+        heard: How many rows each has.
+        messages: What arrives.
+
+    Attributes:
+        arrays: All rows of each array; only those of others are filled by messages, and those that never come are zero.
+        receives: The messages' senders and places.
+        unpack: What to copy where once they have arrived.
+    """
+
+    def __init__(self, kind: Kind, heard: int, messages: Sequence[_Message]) -> None:
+        self.arrays: dict[str, Array] = {name: np.zeros((heard, *row), dtype) for name, dtype, row in kind}
+        self.receives: list[tuple[int, Array]] = []
+        self.unpack: list[tuple[Array, slice | Ints, Array]] = []
+        for message in messages:
+            peer, places, pieces, size = message
+            if message.straight:
+                self.receives.append((peer, self.arrays[pieces[0].name][places]))
+                continue
+            packed = np.empty(size, dtype=np.uint8)
+            self.receives.append((peer, packed))
+            for name, dtype, shape, place in pieces:
+                self.unpack.append((self.arrays[name], places, packed[place].view(dtype).reshape(shape)))
+        self._idle = self._references()
+
+    @property
+    def unused(self) -> bool:
+        """Whether nobody else holds one of the arrays, or any view of one."""
+        return self._references() == self._idle
+
+    def _references(self) -> list[int]:
+        return [getrefcount(array) for array in self.arrays.values()]
+
+
+def _message(peer: int, rows: Ints, arrays: Sequence[tuple[str, np.dtype, tuple[int, ...]]]) -> _Message:
+    ends = np.cumsum([0, *(len(rows) * _row_bytes(array) for array in arrays)]).tolist()
+    pieces = [
+        _Piece(name, dtype, (len(rows), *row), slice(start, end))
+        for (name, dtype, row), (start, end) in zip(arrays, pairwise(ends), strict=True)
+    ]
+    together = slice(int(rows[0]), int(rows[-1]) + 1)
+    return _Message(peer, together if together.stop - together.start == len(rows) else rows, pieces, ends[-1])
 
 
 def _row_bytes(array: tuple[str, np.dtype, tuple[int, ...]]) -> int:
     _, dtype, row = array
     return int(dtype.itemsize * math.prod(row))
-
-
-def _as_slice(rows: Ints) -> slice | Ints:
-    first, last = int(rows[0]), int(rows[-1]) + 1
-    return slice(first, last) if last - first == len(rows) else rows

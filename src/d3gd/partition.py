@@ -1,9 +1,10 @@
 """Agents on ranks: who lives where, and whose rows cross from one rank to another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class Block:
             what comes from a rank has one place in memory.
         sends: For every rank that hears this one, which of the rank's agents it hears, as places in ``agents``.
         receives: For every rank that this one hears, where its rows go in ``heard``.
+        runs: For every rank that this one hears, how many of its rows lie together there, run after run.
     """
 
     agents: Ints
@@ -33,27 +35,29 @@ class Block:
     heard: Ints
     sends: Mapping[int, Ints]
     receives: Mapping[int, slice]
+    runs: Mapping[int, list[int]]
 
-    def narrowed(self, places: Ints, rows: Ints) -> tuple["Block", Ints]:
-        """Return the border that is left where only some of the edges into the block are used, both ways.
+    @cached_property
+    def border(self) -> "Border":
+        """All that crosses."""
+        receives = {peer: np.arange(places.start, places.stop) for peer, places in self.receives.items()}
+        return Border(len(self.heard), self.sends, receives, self.runs)
 
-        Args:
-            places: Where in ``heard`` the agents are that those edges come from.
-            rows: Where in ``agents`` the agents are that they lead to.
 
-        Returns:
-            A block that hears nobody but whom it still hears from other ranks, and where those are in ``heard``.
-        """
-        sends: dict[int, Ints] = {}
-        heard: dict[int, Ints] = {}
-        for peer, theirs in self.receives.items():
-            crossing = (places >= theirs.start) & (places < theirs.stop)
-            if crossing.any():
-                sends[peer], heard[peer] = np.unique(rows[crossing]), np.unique(places[crossing])
-        ends = np.cumsum([0, *map(len, heard.values())]).tolist()
-        receives = {peer: slice(a, b) for peer, a, b in zip(heard, ends[:-1], ends[1:], strict=True)}
-        kept = np.concatenate([np.empty(0, dtype=np.int64), *heard.values()])
-        return replace(self, heard=self.heard[kept], sends=sends, receives=receives), kept
+class Border(NamedTuple):
+    """What crosses from and to a block in a round.
+
+    Attributes:
+        heard: How many rows a block has room for, its own and others'.
+        sends: Which of the block's agents each rank hears.
+        receives: Where the rows of each rank go.
+        runs: How many of those lie together there, run after run.
+    """
+
+    heard: int
+    sends: Mapping[int, Ints]
+    receives: Mapping[int, Ints]
+    runs: Mapping[int, list[int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +113,45 @@ class Partition:
                 for peer, a, b in zip(others, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
                 if a < b
             },
+            runs={
+                peer: runs_of(np.searchsorted(self.agents[peer], rows)) for peer, rows in theirs.items() if rows.size
+            },
         )
+
+    def narrowed(self, block: Block, edges: Ints) -> Border:
+        """Return what crosses where only some of the edges into a block are used, and those both ways.
+
+        Args:
+            block: The block.
+            edges: The edges that are used, as places in the graph's CSR order.
+        """
+        sources, targets = self.graph.sources[edges], self.graph.targets[edges]
+        home = self.owner[sources]
+        sends: dict[int, Ints] = {}
+        receives: dict[int, Ints] = {}
+        runs: dict[int, list[int]] = {}
+        for peer, places in block.receives.items():
+            crossing = home == peer
+            theirs = np.unique(sources[crossing])
+            if theirs.size:
+                sends[peer] = np.searchsorted(block.agents, np.unique(targets[crossing]))
+                receives[peer] = places.start + np.searchsorted(block.heard[places], theirs)
+                runs[peer] = runs_of(np.searchsorted(self.agents[peer], theirs))
+        return Border(len(block.heard), sends, receives, runs)
 
     def _heard(self, rank: int) -> Ints:
         return np.unique(self.graph.sources[self.edges[rank]])
+
+
+def runs_of(places: Ints) -> list[int]:
+    """Return the lengths of the runs of consecutive numbers.
+
+    Example:
+        >>> runs_of(np.array([0, 1, 2, 5, 7, 8]))
+        [3, 1, 2]
+    """
+    ends = np.flatnonzero(np.diff(places) != 1) + 1
+    return [int(length) for length in np.diff([0, *ends, len(places)])]
 
 
 def partition(graph: Digraph, ranks: int) -> Partition:

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from d3gd.arrays import Floats, Ints
 from d3gd.kernels.threads import in_parts
@@ -22,7 +22,6 @@ from d3gd.received import Rows, parts
 
 _AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
 _LINE = 64  # bytes that come from memory at once
-_AGENTS = 64  # whose samples are handled at a time, so that their scores stay in the cache
 
 
 @intrinsic
@@ -154,25 +153,49 @@ def _project(first, last, indptr, edges, projected):  # type: ignore[no-untyped-
             result[j] = less if not less <= 0 else 0.0
 
 
+@register_jitable
+def _score(samples, labels, model, scores):  # type: ignore[no-untyped-def]
+    """Put the score of each sample's own class under one agent's model into ``scores``."""
+    count, features, zero = samples.shape[0], samples.shape[1], model[0] - model[0]
+    fours = count - count % 4
+    for m in range(0, fours, 4):  # a sum waits for each of its terms, so four of them take turns
+        p, q, r, s = samples[m], samples[m + 1], samples[m + 2], samples[m + 3]
+        t, u = model[labels[m] * features :], model[labels[m + 1] * features :]
+        v, w = model[labels[m + 2] * features :], model[labels[m + 3] * features :]
+        a, b, c, d = zero, zero, zero, zero
+        for f in range(features):
+            a += p[f] * t[f]
+            b += q[f] * u[f]
+            c += r[f] * v[f]
+            d += s[f] * w[f]
+        scores[m], scores[m + 1], scores[m + 2], scores[m + 3] = a, b, c, d
+    for m in range(fours, count):
+        p, t, a = samples[m], model[labels[m] * features :], zero
+        for f in range(features):
+            a += p[f] * t[f]
+        scores[m] = a
+
+
 def _scores(first, last, X, y, theta, scores):  # type: ignore[no-untyped-def]
     for i in range(first, last):
-        for m in range(X.shape[1]):
-            total, begin = X[i, m, 0] - X[i, m, 0], y[i, m] * X.shape[2]
-            for f in range(X.shape[2]):
-                total += X[i, m, f] * theta[i, begin + f]
-            scores[i - first, m] = total
+        _score(X[i], y[i], theta[i], scores[i])
 
 
-def _collect(first, last, X, y, slopes, theta, regularization, gradients):  # type: ignore[no-untyped-def]
+def _slopes(first, last, X, y, theta, count, regularization, gradients):  # type: ignore[no-untyped-def]
+    features, slopes, one = X.shape[2], np.empty(X.shape[1], dtype=X.dtype), count / count
     for i in range(first, last):
-        row = gradients[i]
+        samples, labels, model, row = X[i], y[i], theta[i], gradients[i]
+        _score(samples, labels, model, slopes)
+        for m in range(len(slopes)):
+            s = one / (one + math.exp(-slopes[m]))
+            slopes[m] = (s - s * s) / count
         row[:] = 0
-        for m in range(X.shape[1]):
-            slope, begin = slopes[i - first, m], y[i, m] * X.shape[2]
-            for f in range(X.shape[2]):
-                row[begin + f] += slope * X[i, m, f]
+        for m in range(len(slopes)):
+            part, sample, slope = row[labels[m] * features :], samples[m], slopes[m]
+            for f in range(features):
+                part[f] += slope * sample[f]
         for c in range(len(row)):
-            row[c] += regularization * theta[i, c]
+            row[c] += regularization * model[c]
 
 
 def _given(numbers: Any, axes: int) -> Any:
@@ -188,7 +211,7 @@ _SIGNATURES: dict[Callable[..., None], Callable[[Any], tuple[Any, ...]]] = {
     _dot: lambda f: (_given(f, 2), _given(f, 2), _given(f, 2), _made(f, 1)),
     _project: lambda f: (_given(f, 1), _made(f, 1)),
     _scores: lambda f: (_given(f, 2), _made(f, 2)),
-    _collect: lambda f: (_made(f, 2), _given(f, 2), f, _made(f, 2)),
+    _slopes: lambda f: (_given(f, 2), f, f, _made(f, 2)),
 }
 _INTS = {_mix: (1, 1), _dot: (1, 1, 1, 1), _project: (1,)}
 
@@ -253,7 +276,7 @@ class Compiled:
 
 
 class Labelled:
-    """Sums over samples that touch one class of an agent's model each.
+    """The sigmoid of samples' scores, where each sample touches one class of its agent's model.
 
     Args:
         X: Features, (agents, samples, features).
@@ -270,18 +293,17 @@ class Labelled:
         _compiled(_scores, x.dtype)(0, len(x), self._X, self._y, np.ascontiguousarray(x), scores)
         return scores
 
-    def gradients(self, x: Floats, slopes: Callable[[Floats], Floats], regularization: float) -> Floats:
-        """Return the sum of all samples' features, times the slope at their score, and of the regularization."""
+    def gradients(self, x: Floats, regularization: float) -> Floats:
+        """Return the mean of all samples' features, times the sigmoid's slope at their score, and the regularization's.
+
+        SciPy's sigmoid is 1 / (1 + exp(-score)) with the C library's exponential, and so is this one.
+        """
         x = np.ascontiguousarray(x)
         gradients = self._memory.empty(x.shape, x.dtype)
-        score, collect = _compiled(_scores, x.dtype), _compiled(_collect, x.dtype)
+        kernel, count = _compiled(_slopes, x.dtype), self._X.shape[1]
 
         def work(first: int, last: int) -> None:
-            for a in range(first, last, _AGENTS):
-                b = min(a + _AGENTS, last)
-                scores = np.empty((b - a, self._y.shape[1]), dtype=x.dtype)
-                score(a, b, self._X, self._y, x, scores)
-                collect(a, b, self._X, self._y, slopes(scores), x, regularization, gradients)
+            kernel(first, last, self._X, self._y, x, count, regularization, gradients)
 
         in_parts(work, range(len(x) + 1), self._X[0].size)
         return gradients

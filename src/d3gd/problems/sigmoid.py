@@ -108,20 +108,17 @@ class SigmoidClassification(Sourced):
         if self.batch is not None and k is not None:
             return self._batch_gradients(x, k, self.batch)
         sums = self._in(x.dtype)
-        if self._meter.large(self.X.size):
-            compiled: Floats = sums.compiled.gradients(x, self._slopes, self.regularization)
+        if self._meter.compiled(self.X.size):
+            compiled: Floats = sums.compiled.gradients(x, self.regularization)
             return compiled
         # CSR products visit each row's own samples in order: bitwise the same for any block of agents.
-        sums.collect.data = self._slopes(sums.score @ x.reshape(-1))
-        gradients: Floats = sums.collect @ sums.X.reshape(-1, self.features)
-        return gradients.reshape(x.shape) + self.regularization * x
-
-    def _slopes(self, scores: Floats) -> Floats:
-        s = expit(scores)
-        slopes: Floats = s * s
+        s = expit(sums.score @ x.reshape(-1))
+        slopes = s * s
         np.subtract(s, slopes, out=slopes)
         slopes /= self.samples
-        return slopes
+        sums.collect.data = slopes
+        gradients: Floats = sums.collect @ sums.X.reshape(-1, self.features)
+        return gradients.reshape(x.shape) + self.regularization * x
 
     def _batch_gradients(self, x: Floats, k: int, batch: int) -> Floats:
         draws = keyed_uniform(self.seed, self.agent_ids, k, batch)

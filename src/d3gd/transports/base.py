@@ -95,7 +95,7 @@ class Transport(ABC):
 
     @abstractmethod
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
-        """Begin to send and receive flat byte arrays, and return what waits for the end of it.
+        """Begin to send and receive arrays, none of them empty, and return what waits for the end of it.
 
         That raises :class:`LateError` if the end does not come before the deadline, and may raise :class:`MisfitError`
         as soon as a message with another tag or length arrives instead of one of these.
@@ -124,15 +124,19 @@ class Transport(ABC):
         Returns:
             What to wait for.
         """
-        if self._last is not None:
-            self._last.wait()
+        self.settle()
         self._posts += 1
         try:
-            finish = self._start(_bytes(sends), _bytes(receives), zlib.crc32(what.encode()) % _TAGS)
+            finish = self._start(_filled(sends), _filled(receives), zlib.crc32(what.encode()) % _TAGS)
         except LateError as late:
             raise self._reported(late, what) from None
         self._last = Pending(self, finish, what)
         return self._last
+
+    def settle(self) -> None:
+        """Wait for the end of the last batch; what it sent may change from then on."""
+        if self._last is not None:
+            self._last.wait()
 
     def swap(self, sends: Mapping[int, Array], receives: Mapping[int, Array], what: str) -> None:
         """Send an array to some ranks and fill an array with what others send, as :meth:`post` does, and wait."""
@@ -271,5 +275,6 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def _bytes(messages: Messages) -> Messages:
-    return [(peer, array.reshape(-1).view(np.uint8)) for peer, array in messages if array.size]
+def _filled(messages: Messages) -> Messages:
+    """Return the messages that hold anything; others are neither sent nor waited for."""
+    return [message for message in messages if message[1].size]

@@ -39,25 +39,28 @@ class MPI(Transport):
         self.rank, self.ranks, self.timeout = self._world.rank, self._world.size, timeout
 
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
-        mpi, peers = self._mpi, [peer for peer, _ in (*receives, *sends)]
+        mpi = self._mpi
         # Any tag, and then a look at which one came: what does not fit is known at once, not at the deadline.
         requests = [self._world.Irecv([array, mpi.BYTE], source=peer, tag=mpi.ANY_TAG) for peer, array in receives]
         requests += [self._world.Isend([array, mpi.BYTE], dest=peer, tag=tag) for peer, array in sends]
         statuses = [mpi.Status() for _ in requests]
 
+        def peers() -> list[int]:
+            return [peer for peer, _ in (*receives, *sends)]
+
         def finish() -> None:
             try:
-                done = self._done(requests, self.timeout, statuses)
+                if self._done(requests, self.timeout, statuses):
+                    for (peer, array), status in zip(receives, statuses, strict=False):
+                        if status.Get_tag() != tag or status.Get_count(mpi.BYTE) != array.nbytes:
+                            raise MisfitError(peer)
+                    return
             except mpi.Exception:  # longer than the array that was to hold it
                 failed = [
-                    p for p, status in zip(peers, statuses, strict=True) if status.Get_error() == mpi.ERR_TRUNCATE
+                    p for p, status in zip(peers(), statuses, strict=True) if status.Get_error() == mpi.ERR_TRUNCATE
                 ]
-                raise MisfitError(failed[0] if failed else peers[0]) from None
-            if not done:
-                raise LateError(next(p for p, request in zip(peers, requests, strict=True) if not request.Test()))
-            for (peer, array), status in zip(receives, statuses, strict=False):
-                if status.Get_tag() != tag or status.Get_count(mpi.BYTE) != array.size:
-                    raise MisfitError(peer)
+                raise MisfitError(failed[0] if failed else peers()[0]) from None
+            raise LateError(next(p for p, request in zip(peers(), requests, strict=True) if not request.Test()))
 
         return finish
 
