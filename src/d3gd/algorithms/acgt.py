@@ -54,11 +54,11 @@ class ACGT:
     at random, the most influential links of each to communicate over: that much its abstract says. The cycles of fixed
     length, the exponential probabilities, the share :math:`\kappa`, the removal by either end, the Metropolis weights
     and models combined after the step are from a third party's account of it; its text we could not consult. In that
-    account trackers have a pruning of their own, by their own distances, which needed smaller steps and more bytes
-    where we tried it; here both travel together over links that models decide on. Ours as well are: the iteration on
-    all links, distances divided by their mean, so that :math:`\beta` has no unit, the limit :math:`\beta = \infty`
-    (where equal distances stay together), one random number for both ends of a link, so that they tend to give up the
-    same ones, and how ends agree.
+    account trackers have a pruning of their own, by their own distances. In trials on quadratics that took more bytes,
+    and on a geometric graph smaller steps; so here both travel over the links that models decide on. Also ours are: the
+    iteration on all links; distances divided by their mean, so that :math:`\beta` has no unit; the limit
+    :math:`\beta = \infty`, where equal distances stay together; one random number for both ends of a link, so that they
+    tend to give up the same ones; and how ends agree.
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
