@@ -17,6 +17,7 @@ import metrics_cost
 import numpy as np
 import overhead
 import rivals
+import rounds
 from cases import Steps, fair, interleaved, quiet, regular, seconds
 
 import d3gd
@@ -153,6 +154,17 @@ def main():
         met = None if wanted is None else ratio >= wanted
         table.add(f"iterations/s, of {name} {kind}", f">= {wanted}" if wanted else "", ratio, met, " x")
 
+    travel = rounds.measure(quick)
+    for row in travel["rounds"]:
+        what = f"round, {row['transport']}, {row['what']}, {row['bytes'] / 1e6:.1f} MB, of bare"
+        ratio = row["round"] / row["bare"]
+        table.add(what, "<= 1.5", ratio, ratio <= 1.5, " x")
+    overlap = ["| transport | a message | work | work alone, ms | round, then work, ms | round during work, ms |"]
+    overlap += ["|---|---|---|---|---|---|"]
+    for row in travel["overlaps"]:
+        times = " | ".join(f"{1e3 * row[name]:.2f}" for name in ("alone", "after", "during"))
+        overlap.append(f"| {row['transport']} | {row['bytes'] / 1e6:.0f} MB | {row['work']} | {times} |")
+
     seeds = batched.measure(quick)
     text = (
         (Path(__file__).parent / "page.md")
@@ -161,6 +173,7 @@ def main():
             machine=where,
             table=table.text(),
             growth="\n".join(lines),
+            overlap="\n".join(overlap),
             metrics=", ".join(f"`{name}`" for name in names),
             after=f"{seeds['one after the other']:.2f}",
             processes=f"{seeds['two processes']:.2f}",

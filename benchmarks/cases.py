@@ -89,5 +89,5 @@ class Steps:
 
     def __call__(self):
         x = self.algorithm.point(self.state)
-        self.state = self.algorithm.step(self.net, self.case.problem.gradients(x, self.k), self.state, self.k)
+        self.state = self.algorithm.step(self.net, lambda: self.case.problem.gradients(x, self.k), self.state, self.k)
         self.k += 1

@@ -1,19 +1,44 @@
 """A round of exchange against the bare transport moving the same bytes, and what overlapping it with work brings.
 
-mpiexec -n 2 python benchmarks/rounds.py
-torchrun --nproc-per-node 2 benchmarks/rounds.py
+mpiexec -n 2 python benchmarks/rounds.py [--quick]
+torchrun --nproc-per-node 2 benchmarks/rounds.py [--quick]
+
+`measure` starts both; every line that rank 0 prints is JSON.
 """
 
+import json
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import d3gd
 from d3gd.network import Network
 from d3gd.transports.mpi import MPI
 
-REPEATS = 15
-SIZES = (1_000, 12_500, 125_000, 1_250_000)  # numbers of 8 bytes that an agent's model holds
+LAUNCHERS = {"MPI": ["mpiexec", "-n", "2", "python"], "gloo": ["torchrun", "--nproc-per-node", "2"]}
+SIZES = (12_500, 125_000, 1_250_000)  # numbers of 8 bytes that an agent's model holds
+PAUSE = 2e-3  # seconds that work elsewhere takes
+
+
+def measure(quick):
+    """What both launchers find.
+
+    Returns:
+        Rows of `rounds` and of `overlaps`, each with its transport.
+    """
+    found = {"rounds": [], "overlaps": []}
+    for name, (launcher, *options) in LAUNCHERS.items():
+        command = [str(Path(sys.executable).parent / launcher), *options, __file__, *(["--quick"] if quick else [])]
+        command = [sys.executable if word == "python" else word for word in command]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True)
+        for line in done.stdout.splitlines():
+            row = json.loads(line)
+            found[row.pop("table")].append({"transport": name, **row})
+    return found
 
 
 def bare_mpi(lengths_out, lengths_in):
@@ -33,7 +58,7 @@ def bare_mpi(lengths_out, lengths_in):
 
 
 def bare_torch(lengths_out, lengths_in):
-    """What a user of torch.distributed would write: tensors made once, batch_isend_irecv, wait."""
+    """What a user of torch.distributed would write: tensors made once, irecv, isend (faster than a batch), wait."""
     import torch
     from torch import distributed
 
@@ -41,38 +66,38 @@ def bare_torch(lengths_out, lengths_in):
     receives = {peer: torch.ones(length, dtype=torch.uint8) for peer, length in lengths_in.items()}
 
     def work():
-        operations = [distributed.P2POp(distributed.irecv, tensor, peer) for peer, tensor in receives.items()]
-        operations += [distributed.P2POp(distributed.isend, tensor, peer) for peer, tensor in sends.items()]
-        for request in distributed.batch_isend_irecv(operations):
+        requests = [distributed.irecv(tensor, peer) for peer, tensor in receives.items()]
+        requests += [distributed.isend(tensor, peer) for peer, tensor in sends.items()]
+        for request in requests:
             request.wait()
 
     return work
 
 
-def seconds(transport, works, rounds):
+def seconds(transport, works, times, repeats):
     """For each kind of work, the time of the slowest rank that nine rounds of ten exceed.
 
     Kinds alternate, to share the noise; and a low quantile is what a busy machine leaves of a quiet one.
     """
-    times = [[] for _ in works]
-    for _ in range(REPEATS):
-        for work, measured in zip(works, times, strict=True):
+    taken = [[] for _ in works]
+    for _ in range(repeats):
+        for work, measured in zip(works, taken, strict=True):
             transport.any(False)  # all begin together
-            for _ in range(rounds):
+            for _ in range(times):
                 began = time.perf_counter()
                 work()
                 measured.append(time.perf_counter() - began)
-    return transport.each(np.quantile(times, 0.1, axis=1)).max(axis=0)
+    return transport.each(np.quantile(taken, 0.1, axis=1)).max(axis=0)
 
 
-def rounds(transport):
+def rounds(transport, repeats):
     """Rounds of one array, of a model with its tracker, and of blocks of agents."""
     bare_of = bare_mpi if isinstance(transport, MPI) else bare_torch
     ranks = transport.ranks
     cases = [
-        ("one agent a rank, x", d3gd.graphs.ring(ranks), 0),
-        ("one agent a rank, x and Y", d3gd.graphs.ring(ranks), 20),
-        ("8 agents a rank, x and Y", d3gd.graphs.exponential(8 * ranks), 20),
+        ("x of one agent", d3gd.graphs.ring(ranks), 0),
+        ("x and Y of one agent", d3gd.graphs.ring(ranks), 20),
+        ("x and Y of 7 of 8 agents", d3gd.graphs.exponential(8 * ranks), 20),
     ]
     for name, graph, trackers in cases:
         for numbers in SIZES if graph.n == ranks else SIZES[:-1]:
@@ -84,42 +109,40 @@ def rounds(transport):
             bare = bare_of(out, {peer: row * (places.stop - places.start) for peer, places in block.receives.items()})
             size = max(out.values())
             low, ours = seconds(
-                transport, [bare, lambda net=net, a=arrays: net.exchange(**a).x], 50 if size < 1e6 else 10
+                transport, [bare, lambda net=net, a=arrays: net.exchange(**a).x], 50 if size < 1e6 else 10, repeats
             )
             if transport.rank == 0:
-                times = f"bare {low * 1e6:9.1f} us  exchange {ours * 1e6:9.1f} us  ratio {ours / low:.2f}"
-                print(f"{name:26}  {size:>11,} bytes a message  {times}", flush=True)
+                print(json.dumps({"table": "rounds", "what": name, "bytes": size, "bare": low, "round": ours}))
 
 
-def overlap(transport):
-    """A round before, and during, work that takes about as long as it."""
+def overlaps(transport, repeats):
+    """A round and then work, and a round during work: on the ranks' own cores, and where it needs none of them."""
     graph = d3gd.graphs.ring(transport.ranks)
     net = Network(graph, d3gd.weights.metropolis(graph), transport=transport)
     rng = np.random.default_rng(0)
-    data, theta = rng.normal(size=(400, 785)), rng.normal(size=(785, 10))
-
-    def work():
-        return data.T @ (data @ theta)
-
+    data, theta = rng.normal(size=(800, 785)), rng.normal(size=(785, 10))
+    works = {"on these cores": lambda: data.T @ (data @ theta), "elsewhere": lambda: time.sleep(PAUSE)}
     for numbers in SIZES[1:]:
         x = np.ones((1, numbers))
+        for name, work in works.items():
 
-        def after(x=x):
-            _ = net.exchange(x=x).x
-            work()
+            def after(x=x, work=work):
+                _ = net.exchange(x=x).x
+                work()
 
-        def during(x=x):
-            sent = net.exchange(x=x)
-            work()
-            _ = sent.x
+            def during(x=x, work=work):
+                sent = net.exchange(x=x)
+                work()
+                _ = sent.x
 
-        times = seconds(transport, [work, lambda x=x: net.exchange(x=x).x, after, during], 10)
-        if transport.rank == 0:
-            labels = ("work", "round", "one after the other", "overlapped")
-            shown = "  ".join(f"{label} {t * 1e6:.0f} us" for label, t in zip(labels, times, strict=True))
-            print(f"{8 * numbers:>11,} bytes: {shown}", flush=True)
+            alone, apart, together = seconds(transport, [work, after, during], 10, repeats)
+            if transport.rank == 0:
+                row = {"table": "overlaps", "work": name, "bytes": 8 * numbers, "alone": alone}
+                print(json.dumps({**row, "after": apart, "during": together}))
 
 
-with d3gd.transports.connect() as transport:
-    rounds(transport)
-    overlap(transport)
+if __name__ == "__main__":
+    often = 8 if "--quick" in sys.argv else 25
+    with threadpool_limits(1, "blas"), d3gd.transports.connect() as ranks:
+        rounds(ranks, often)
+        overlaps(ranks, often)

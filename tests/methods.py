@@ -27,3 +27,8 @@ def every_method(step_size):
                     with suppress(SettingsError):  # choices that exclude each other
                         made[label] = method(step_size=step_size, **choice, **{field.name: switched})
     return made
+
+
+def advance(algorithm, net, problem, s, k):
+    """Return the state after one iteration, taken as the engine takes it."""
+    return algorithm.step(net, lambda: net.precise(problem.gradients(algorithm.point(s), k)), s, k)

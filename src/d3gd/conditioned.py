@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import CSR, Array, Bools, Floats
 from d3gd.conditions import Conditions, mask
 from d3gd.digraph import Digraph
@@ -277,10 +277,10 @@ class Under:
         """Gradients are wanted where the method wants them."""
         return self._algorithm.point(s.method)
 
-    def step(self, net: Network, g: Floats, s: UnderState, k: int) -> UnderState:
+    def step(self, net: Network, gradient: Gradient, s: UnderState, k: int) -> UnderState:
         """Let those who are there take a step."""
         self._net.open(k, s.post)
-        method = self._algorithm.step(net, g, s.method, k)
+        method = self._algorithm.step(net, gradient, s.method, k)
         return UnderState(self._net.hold(s.method, method), self._net.close())
 
     def weights(self, net: Network, s: UnderState) -> Floats:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -236,7 +237,7 @@ def run(
                 if status is not None or (k > 0 and k % saves == 0):
                     save()
                 if status is None:
-                    state = method.step(net, net.precise(part.gradients(x, k)), at.state, k)
+                    state = method.step(net, partial(_gradients, net, part, x, k), at.state, k)
                     at = _Position(k + 1, state, net.bytes_sent)
         except WeightsError as error:  # the refined weights no longer make a network
             status, message = "diverged", f"iteration {at.k}: {error}"
@@ -267,6 +268,10 @@ def describe(settings: Any) -> dict[str, Any]:
         # Not by its repr: the address in it would be another one in the process that resumes.
         **{name: getattr(value, "__qualname__", value) if callable(value) else value for name, value in fields.items()},
     }
+
+
+def _gradients(net: Network, problem: Any, x: Floats, k: int) -> Floats:
+    return net.precise(problem.gradients(x, k))
 
 
 def _placed(

@@ -148,25 +148,31 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         """Take the gradients that ``backward`` left, exchange, and write the new model into the parameters.
 
         Args:
-            closure: Computes the loss and its gradients once more, as for any optimizer of PyTorch.
+            closure: Computes the loss and its gradients, as for any optimizer of PyTorch. A method that sends models
+                as they are, such as Di-DGD, has them on their way meanwhile.
 
         Returns:
             What the closure returns.
         """
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
         self._require_untouched()
         algorithm, k = self._current(), self.iteration
-        gradients = self._gathered([_gradient(p) for p in self._trained])
+        losses: list[float] = []
+
+        def gradient() -> Floats:
+            if closure is not None:
+                with torch.enable_grad():
+                    losses.append(closure())
+            return self._gathered([_gradient(p) for p in self._trained])
+
         # As in d3gd.run: one thread keeps the bits the same, and divergence shows itself in the numbers.
         with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self._memory = algorithm.step(self.network, gradients, self._memory, k)
+            self._memory = algorithm.step(self.network, gradient, self._memory, k)
+        if closure is not None and not losses:
+            gradient()  # whoever passes a closure expects it to be called
         self.iteration = k + 1
         _write(algorithm.point(self._memory), self._trained)
         self._show_step_size()
-        return loss
+        return losses[0] if losses else None
 
     def mix_buffers(self, module: torch.nn.Module) -> None:
         """Average the module's real buffers, such as running statistics, with those of the in-neighbours, once.

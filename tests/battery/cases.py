@@ -8,7 +8,7 @@ import numpy as np
 
 import d3gd
 from tests.battery import theory
-from tests.methods import every_method
+from tests.methods import advance, every_method
 from tests.paper.stepping import network
 
 GRAPHS = {
@@ -74,7 +74,7 @@ def settle(algorithm, graph, objective, most=6000, still=1e-12):
     s = algorithm.init(net, np.zeros((graph.n, objective.dim)))
     for k in range(most):
         x = algorithm.point(s)
-        s = algorithm.step(net, objective.gradients(x, k), s, k)
+        s = advance(algorithm, net, objective, s, k)
         if k % 20 == 0 and k > 0 and np.abs(algorithm.point(s) - x).max() < still:
             return net, s
     raise AssertionError(f"the models still move by {np.abs(algorithm.point(s) - x).max():.1e} after {most} iterations")

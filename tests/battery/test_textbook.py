@@ -6,7 +6,7 @@ import pytest
 import d3gd
 from tests.battery import textbook, theory
 from tests.battery.cases import GRAPHS, initial_weights, name_of
-from tests.methods import every_method
+from tests.methods import advance, every_method
 from tests.paper.stepping import network, random_network
 
 METHODS = every_method(0.1)
@@ -32,4 +32,4 @@ def test_it_is_what_the_paper_prints(method):
     path = getattr(textbook, name_of(algorithm))(algorithm, A, theory.shares(A), problem.gradients, x0, 30)
     for k, expected in enumerate(path):
         np.testing.assert_allclose(algorithm.point(s), expected, rtol=0, atol=1e-12)
-        s = algorithm.step(net, problem.gradients(algorithm.point(s), k), s, k)
+        s = advance(algorithm, net, problem, s, k)

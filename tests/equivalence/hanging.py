@@ -31,11 +31,11 @@ class Troubled(d3gd.problems.Problem):
 class Odd(d3gd.DiDGD):
     """Sends something else than the others at one iteration, from one rank."""
 
-    def step(self, net, g, s, k):
+    def step(self, net, gradient, s, k):
         if k == 20 and net.halo.transport.rank == WHO:
             x = s.x[:, :2] if HOW == "shape" else s.x.astype(HOW)
             return s._replace(x=s.x + net.mix(net.a0, net.exchange(x=x, Y=s.Y).x).sum())
-        return super().step(net, g, s, k)
+        return super().step(net, gradient, s, k)
 
 
 def main():

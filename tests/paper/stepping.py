@@ -4,6 +4,7 @@ import numpy as np
 
 import d3gd
 from d3gd.network import Network
+from tests.methods import advance
 
 
 def random_network(seed, n=6, p=0.2):
@@ -32,6 +33,6 @@ def states(algorithm, graph, weights, problem, iterations, x0=None, seed=0):
     s = algorithm.init(net, np.zeros((graph.n, problem.dim)) if x0 is None else x0)
     path = [s]
     for k in range(iterations):
-        s = algorithm.step(net, problem.gradients(algorithm.point(s), k), s, k)
+        s = advance(algorithm, net, problem, s, k)
         path.append(s)
     return path

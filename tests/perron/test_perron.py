@@ -12,6 +12,7 @@ from d3gd import cli
 from d3gd.network import Network
 from d3gd.problems import Problem
 from d3gd.state import flatten
+from tests.methods import advance
 from tests.paper.stepping import network, random_network, states
 from tests.paper.textbook import perron
 from tests.strategies import digraphs, examples, row_stochastic
@@ -262,7 +263,7 @@ def traffic(algorithm, graph, dim, iterations=1000):
     problem = Diagonal(graph.n, dim)
     s, sent = algorithm.init(net, np.zeros((graph.n, dim))), []
     for k in range(iterations):
-        s = algorithm.step(net, problem.gradients(algorithm.point(s), k), s, k)
+        s = advance(algorithm, net, problem, s, k)
         sent.append(net.bytes_sent)
     return np.array(sent)
 

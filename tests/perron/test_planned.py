@@ -168,7 +168,7 @@ def test_every_agent_plans_the_same_bits_from_its_own_table(order, corrected, gr
         assert np.array_equal(plan.a, plans[0].a)
         assert np.array_equal(plan.pi, plans[0].pi)
         assert plan.shrinks == plans[0].shrinks
-    assert np.array_equal(algorithm.step(net, g, s, k).rule.now.a, plans[0].a)
+    assert np.array_equal(algorithm.step(net, lambda: g, s, k).rule.now.a, plans[0].a)
 
 
 @pytest.mark.parametrize("order", ["after", "before"])

@@ -125,7 +125,7 @@ def on_ranks(algorithm, graph, iterations, ranks, large):
         for k in range(iterations):
             everyone = np.zeros_like(x0)
             everyone[net.agents] = algorithm.point(s)
-            s = algorithm.step(net, problem.gradients(everyone)[net.agents], s, k)
+            s = algorithm.step(net, lambda x=everyone: problem.gradients(x)[net.agents], s, k)
         ends[rank] = s
 
     threads = [threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(ranks)]
@@ -175,7 +175,7 @@ def test_the_most_similar_fall_silent_first():
     values = np.repeat([[0.0], [1.0]], 5, axis=0) + 0.01 * np.arange(10)[:, None]
     algorithm = d3gd.ACGT(step_size=0.1, prune=4 / 9, sharpness=math.inf)
     net = network(algorithm, graph, d3gd.weights.metropolis(graph))
-    s = algorithm.step(net, np.zeros((10, 1)), algorithm.init(net, values), 0)
+    s = algorithm.step(net, lambda: np.zeros((10, 1)), algorithm.init(net, values), 0)
     left = graph.matrix(s.a).toarray() > 0
     groups = np.arange(10) < 5
     assert np.array_equal(left | np.eye(10, dtype=bool), (groups[:, None] != groups) | np.eye(10, dtype=bool))
@@ -186,7 +186,7 @@ def test_agents_that_agree_to_the_bit_prune_at_random_or_not_at_all(sharpness):
     graph = d3gd.graphs.complete(7)
     algorithm = d3gd.ACGT(step_size=0.1, sharpness=sharpness)
     net = network(algorithm, graph, d3gd.weights.metropolis(graph))
-    s = algorithm.step(net, np.zeros((7, 2)), algorithm.init(net, np.ones((7, 2))), 0)
+    s = algorithm.step(net, lambda: np.zeros((7, 2)), algorithm.init(net, np.ones((7, 2))), 0)
     assert np.array_equal(s.a, net.a0) == math.isinf(sharpness)
 
 

@@ -59,7 +59,7 @@ class Idle:
     def point(self, s):
         return s
 
-    def step(self, net, g, s, k):
+    def step(self, net, gradient, s, k):
         if self.fault:
             raise ValueError(self.fault)
         net.exchange(x=s)

@@ -228,7 +228,7 @@ class Counting:
     def point(self, s):
         return s.x
 
-    def step(self, net, g, s, k):
+    def step(self, net, gradient, s, k):
         net.exchange(x=s.x)
         return Memory(s.x + 1, s.e + 1)
 
@@ -319,8 +319,8 @@ def test_an_interrupted_iteration_may_be_begun_anew(tmp_path):
 
         left = 1
 
-        def step(self, net, g, s, k):
-            new = super().step(net, g, s, k)
+        def step(self, net, gradient, s, k):
+            new = super().step(net, gradient, s, k)
             if k == 22 and Hasty.left:
                 Hasty.left = 0
                 raise KeyboardInterrupt

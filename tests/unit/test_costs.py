@@ -10,6 +10,7 @@ import d3gd
 from d3gd.algorithms.catalogue import methods, variants
 from d3gd.errors import D3GDError
 from d3gd.network import Network
+from tests.methods import advance
 
 ALL = [
     pytest.param(method, choice, id="-".join([name, *choice.values()]))
@@ -36,7 +37,7 @@ def stepped(method, n, d, iterations=1, choice=None):
     net = Counting(graph, d3gd.weights.metropolis(graph), sees_all=algorithm.needs == "all agents")
     s = algorithm.init(net, np.zeros((n, d)))
     for k in range(iterations):
-        s = algorithm.step(net, problem.gradients(algorithm.point(s), k), s, k)
+        s = advance(algorithm, net, problem, s, k)
     return net, s
 
 
@@ -51,6 +52,23 @@ def test_every_method_sends_one_message_per_link_and_iteration(method, choice):
     rounds = 2 if (method.__name__, *choice.values()) in TWO_ROUNDS else 1
     assert net.exchanges <= 4 * rounds
     assert net.exchanges > 4 * (rounds - 1) or method.__name__ == "Centralized"
+
+
+@pytest.mark.parametrize(
+    ("method", "choice"),
+    [(d3gd.DiDGD, {}), (d3gd.DiDGD, {"perron": "known"}), (d3gd.DGD, {"combine": "before"}), (d3gd.EXTRA, {})],
+)
+def test_what_needs_no_gradient_is_sent_before_there_is_one(method, choice):
+    graph, sent = d3gd.graphs.complete(3), []
+    net = Counting(graph, d3gd.weights.metropolis(graph))
+    algorithm = method(step_size=0.01, **choice)
+
+    def gradient():
+        sent.append(net.exchanges)
+        return np.zeros((3, 2))
+
+    algorithm.step(net, gradient, algorithm.init(net, np.zeros((3, 2))), 0)
+    assert sent == [1]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +108,10 @@ def test_a_step_of_1000_agents_allocates_its_new_state_and_little_else(method):
     algorithm, net = method(step_size=0.1, **choice), Network(graph, d3gd.weights.metropolis(graph))
     rng = np.random.default_rng(0)
     x0, g = rng.normal(size=(2, n, d))
-    s = algorithm.step(net, g, algorithm.init(net, x0), 0)
+    s = algorithm.step(net, lambda: g, algorithm.init(net, x0), 0)
     tracemalloc.start()
     try:
-        s = algorithm.step(net, g, s, 1)
+        s = algorithm.step(net, lambda: g, s, 1)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -118,7 +136,7 @@ def test_above_2000_agents_nothing_dense_is_made_or_the_way_out_is_named(method,
         with refused:
             s = algorithm.init(net, np.zeros((n, 2)))
             for k in range(2):
-                s = algorithm.step(net, algorithm.point(s) - targets, s, k)
+                s = algorithm.step(net, lambda s=s: algorithm.point(s) - targets, s, k)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

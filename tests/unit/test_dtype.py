@@ -6,7 +6,7 @@ import pytest
 import d3gd
 from d3gd.network import Network
 from d3gd.state import flatten
-from tests.methods import every_method
+from tests.methods import advance, every_method
 
 ALGORITHMS = {
     "DiDGD": d3gd.DiDGD(step_size=0.1),
@@ -32,7 +32,7 @@ def test_vectors_of_a_model_s_length_stay_in_single_precision(name):
     algorithm = EVERY[name]
     s = algorithm.init(net, np.zeros((6, problem.dim), dtype=np.float32))
     for k in range(20):
-        s = algorithm.step(net, net.precise(problem.gradients(algorithm.point(s), k)), s, k)
+        s = advance(algorithm, net, problem, s, k)
         assert algorithm.point(s).dtype == np.float32
         assert [name for name, a in flatten(s).items() if a.shape == (6, 100) and a.dtype != np.float32] == []
 

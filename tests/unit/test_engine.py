@@ -202,8 +202,8 @@ def test_a_run_cut_inside_any_step_resumes_to_the_same_bits(tmp_path_factory, cu
     straight = d3gd.run(algorithm, GRAPH, PROBLEM, **options)
 
     class Cut(d3gd.D3GD):
-        def step(self, net, g, s, k):
-            after = super().step(net, g, s, k)
+        def step(self, net, gradient, s, k):
+            after = super().step(net, gradient, s, k)
             if k == cut:
                 raise KeyboardInterrupt
             return after

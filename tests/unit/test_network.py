@@ -144,8 +144,8 @@ def test_global_knowledge_is_refused_to_the_decentralized():
 
 def test_a_method_that_peeks_is_stopped_in_its_first_step():
     class Peeking(d3gd.DiDGD):
-        def step(self, net, g, s, k):
-            return s._replace(x=net.everyone(s.x) - g)
+        def step(self, net, gradient, s, k):
+            return s._replace(x=net.everyone(s.x) - gradient())
 
     problem = d3gd.problems.quadratic(agents=5, dim=2)
     with pytest.raises(d3gd.D3GDError, match="decentralized"):

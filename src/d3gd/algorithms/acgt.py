@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
@@ -110,8 +110,9 @@ class ACGT:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: ACGTState, k: int) -> ACGTState:
+    def step(self, net: Network, gradient: Gradient, s: ACGTState, k: int) -> ACGTState:
         """Take up the change of the gradient, step, mix over today's links, and choose tomorrow's."""
+        g = gradient()
         begins, ends = k % self.cycle == 0, (k + 1) % self.cycle == 0
         tracked = s.s + (g - s.g)
         m = s.x - at(self.step_size, k) * tracked

@@ -1,5 +1,6 @@
 """What the engine asks of an algorithm."""
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from d3gd.arrays import CSR, Floats
@@ -17,10 +18,13 @@ Needs: TypeAlias = Literal["in-neighbours", "the network", "out-degrees", "undir
 Hardship: TypeAlias = Literal["changing links", "loss", "pauses", "delay"]
 
 
+Gradient: TypeAlias = Callable[[], Floats]
+
+
 class Algorithm(Protocol[S]):
     """A method: frozen settings, an explicit state, and a step that is pure seen from outside.
 
-    The engine asks :meth:`point`, evaluates one gradient per agent there, and calls :meth:`step`. So the same object
+    The engine calls :meth:`step`, which asks once for the gradients at :meth:`point`. So the same object
     serves a simulation of all agents, a rank that holds a few of them, and an optimizer's ``step()``.
 
     To add a method, write one class with these names in one file, and hand an instance to :func:`d3gd.run`. In a file
@@ -64,8 +68,16 @@ class Algorithm(Protocol[S]):
     def point(self, s: S) -> Floats:
         """Return each agent's model, (agents, d): where its gradient is wanted."""
 
-    def step(self, net: Network, g: Floats, s: S, k: int) -> S:
-        """Return the state after iteration ``k``, given the agents' gradients ``g`` at :meth:`point`."""
+    def step(self, net: Network, gradient: Gradient, s: S, k: int) -> S:
+        """Return the state after iteration ``k``.
+
+        Args:
+            net: The network.
+            gradient: Computes the agents' gradients at :meth:`point`, (agents, d); to be called at most once. What was
+                sent before that call is on its way meanwhile.
+            s: The state before it.
+            k: The iteration.
+        """
 
     def weights(self, net: Network, s: S) -> Floats:
         """Return the weights in use, over the block's edges."""

@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at, positive, within
@@ -66,9 +66,9 @@ class Centralized:
         """Gradients are wanted at the common model."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: CentralizedState, k: int) -> CentralizedState:
+    def step(self, net: Network, gradient: Gradient, s: CentralizedState, k: int) -> CentralizedState:
         """Step along the mean gradient."""
-        x = s.x - at(self.step_size, k) * _mean(net, g) + self.momentum * (s.x - s.was)
+        x = s.x - at(self.step_size, k) * _mean(net, gradient()) + self.momentum * (s.x - s.was)
         return CentralizedState(x=x, was=s.x)
 
     def weights(self, net: Network, s: CentralizedState) -> Floats:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
@@ -119,8 +119,9 @@ class D3GD:
         """Return :math:`[y_i]_i`; tracked, it freezes as the weights move."""
         return self._scale.own(net, s.Y)[:, 0]
 
-    def step(self, net: Network, g: Floats, s: D3GDState, k: int) -> D3GDState:
+    def step(self, net: Network, gradient: Gradient, s: D3GDState, k: int) -> D3GDState:
         """Take a Di-DGD step and refine the weights, the exact rule before the step and the others after it."""
+        g = gradient()
         rule: Any = self._sums
         scale, n = self._scale, net.n
         gamma, y = at(self.step_size, k), scale.own(net, s.Y)

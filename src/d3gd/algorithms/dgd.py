@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at, one_of, positive
@@ -69,12 +69,14 @@ class DGD:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: DGDState, k: int) -> DGDState:
+    def step(self, net: Network, gradient: Gradient, s: DGDState, k: int) -> DGDState:
         """Mix and step, or step and mix."""
-        push = at(self.step_size, k) * g
+        gamma = at(self.step_size, k)
         if self.combine == "after":
-            return DGDState(x=net.mix(net.a0, net.exchange(x=s.x - push).x))
-        return DGDState(x=net.mix(net.a0, net.exchange(x=s.x).x) - push)
+            return DGDState(x=net.mix(net.a0, net.exchange(x=s.x - gamma * gradient()).x))
+        sent = net.exchange(x=s.x)
+        g = gradient()  # while messages are on their way
+        return DGDState(x=net.mix(net.a0, sent.x) - gamma * g)
 
     def weights(self, net: Network, s: DGDState) -> Floats:
         """The weights never change."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, get_args
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
@@ -105,7 +105,7 @@ class DiDGD:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: DiDGDState, k: int) -> DiDGDState:
+    def step(self, net: Network, gradient: Gradient, s: DiDGDState, k: int) -> DiDGDState:
         """Mix, and step against the rescaled gradient."""
         scale = self._scale
         if k < self.warmup:
@@ -113,6 +113,7 @@ class DiDGD:
             return DiDGDState(x=s.x, Y=self._tracked(net, scale.advance(net, s.Y, net.a0, sent), k))
         gamma, n = at(self.step_size, k), net.n
         sent = net.exchange(x=s.x, **scale.message(s.Y))
+        g = gradient()  # while messages are on their way
         mixed = net.mix(net.a0, sent.x)
         x = net.rowwise(lambda mixed, g, y: mixed - gamma * g / (n * y), mixed, g, scale.own(net, s.Y), out=mixed)
         return DiDGDState(x=x, Y=self._tracked(net, scale.advance(net, s.Y, net.a0, sent), k))

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at, one_of, positive, within
@@ -83,8 +83,9 @@ class DIGing:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: DIGingState, k: int) -> DIGingState:
+    def step(self, net: Network, gradient: Gradient, s: DIGingState, k: int) -> DIGingState:
         """Take up the change of the gradient, and step and mix in the order asked for."""
+        g = gradient()
         gamma, ball = at(self.step_size, k), self.momentum * (s.x - s.was)
         tracked = s.s + (g - s.g)
         if self.combine == "both":

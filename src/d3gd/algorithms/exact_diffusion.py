@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at, positive
@@ -64,9 +64,9 @@ class ExactDiffusion:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: ExactDiffusionState, k: int) -> ExactDiffusionState:
+    def step(self, net: Network, gradient: Gradient, s: ExactDiffusionState, k: int) -> ExactDiffusionState:
         """Adapt, correct, combine."""
-        psi = s.x - at(self.step_size, k) * g
+        psi = s.x - at(self.step_size, k) * gradient()
         phi = psi + s.x - s.psi
         return ExactDiffusionState(x=(phi + net.mix(net.a0, net.exchange(phi=phi).phi)) / 2, psi=psi)
 

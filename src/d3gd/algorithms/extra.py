@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at, positive
@@ -64,10 +64,11 @@ class EXTRA:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: EXTRAState, k: int) -> EXTRAState:
+    def step(self, net: Network, gradient: Gradient, s: EXTRAState, k: int) -> EXTRAState:
         """Mix and step, less what the previous iteration brought with half the weights."""
-        push = at(self.step_size, k) * g
-        mixed = net.mix(net.a0, net.exchange(x=s.x).x)
+        sent = net.exchange(x=s.x)
+        push = at(self.step_size, k) * gradient()  # while messages are on their way
+        mixed = net.mix(net.a0, sent.x)
         return EXTRAState(x=s.x + mixed - push - s.m, m=(s.x + mixed) / 2 - push)
 
     def weights(self, net: Network, s: EXTRAState) -> Floats:

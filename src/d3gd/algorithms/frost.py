@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.base import Use
@@ -121,8 +121,9 @@ class FROST:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: FROSTState, k: int) -> FROSTState:
+    def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
         """Take up the change of the gradient, step, and mix."""
+        g = gradient()
         a, pi = s.rule.use(net)[:2]
         scaled = g / pi
         tracked = s.s + (scaled - s.g)

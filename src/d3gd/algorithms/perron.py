@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.planning import PLANNED_UP_TO
@@ -119,8 +119,9 @@ class PerronD3GD:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: PerronState, k: int) -> PerronState:
+    def step(self, net: Network, gradient: Gradient, s: PerronState, k: int) -> PerronState:
         """Step, mix, and let the rule watch."""
+        g = gradient()
         gamma, rule, n = at(self.step_size, k), self._rule(net), net.n
         r = rule.begin(net, s.rule, g, s.w, gamma, k)
         use, w = rule.use(net, r), rule.carry(s.rule, r, s.w)

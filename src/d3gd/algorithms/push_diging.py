@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.push import Mass, gather, split, unit_mass
@@ -69,8 +69,9 @@ class PushDIGing:
         """Gradients are wanted at the models, u / w."""
         return s.mass.share(s.u)
 
-    def step(self, net: Network, g: Floats, s: PushDIGingState, k: int) -> PushDIGingState:
+    def step(self, net: Network, gradient: Gradient, s: PushDIGingState, k: int) -> PushDIGingState:
         """Take up the change of the gradient, step, and push."""
+        g = gradient()
         tracked = s.s + (g - s.g)
         pushed = s.u - at(self.step_size, k) * tracked
         sent = net.exchange(u=split(net, pushed), s=split(net, tracked), w=split(net, s.mass.w))

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.push import gather, shares, split
@@ -88,8 +88,9 @@ class PushPull:
         """Gradients are wanted at the models."""
         return s.x
 
-    def step(self, net: Network, g: Floats, s: PushPullState, k: int) -> PushPullState:
+    def step(self, net: Network, gradient: Gradient, s: PushPullState, k: int) -> PushPullState:
         """Take up the change of the gradient, step, pull the models and push the gradients."""
+        g = gradient()
         tracked = s.s + (g - s.g)
         along = at(self.step_size, k) / s.share * tracked
         after, ball = self.combine == "after", self.momentum * (s.x - s.was)

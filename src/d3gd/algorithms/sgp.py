@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from d3gd.algorithms.base import Hardship, Needs
+from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.push import Mass, gather, split, unit_mass
@@ -65,9 +65,9 @@ class SGP:
         """Gradients are wanted at the models, u / w."""
         return s.mass.share(s.u)
 
-    def step(self, net: Network, g: Floats, s: SGPState, k: int) -> SGPState:
+    def step(self, net: Network, gradient: Gradient, s: SGPState, k: int) -> SGPState:
         """Step, and push."""
-        sent = net.exchange(u=split(net, s.u - at(self.step_size, k) * g), w=split(net, s.mass.w))
+        sent = net.exchange(u=split(net, s.u - at(self.step_size, k) * gradient()), w=split(net, s.mass.w))
         return SGPState(u=gather(net, sent.u), mass=s.mass.pushed(net, sent.w))
 
     def weights(self, net: Network, s: SGPState) -> Floats:

@@ -1,4 +1,4 @@
-"""torch.distributed: sends and receives that nobody waits for at once, with gloo on the CPU or nccl between GPUs."""
+"""torch.distributed: sends and receives that return at once, with gloo on the CPU or nccl between GPUs."""
 
 import contextlib
 import os
@@ -55,14 +55,13 @@ class TorchDistributed(Transport):
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
         d, peers = self._distributed, [peer for peer, _ in (*receives, *sends)]
         arrived = [self._tensor(array) for _, array in receives]
-        departing = [self._tensor(array) for _, array in sends]
-        moves = [*(d.irecv for _ in arrived), *(d.isend for _ in departing)]
-        batch = list(zip(moves, [*arrived, *departing], peers, strict=True))
+        tensors = [*arrived, *[self._tensor(array) for _, array in sends]]
+        moves = [d.irecv] * len(receives) + [d.isend] * len(sends)
         try:
-            if self._device is None:  # one by one is faster with gloo, and a batch is all that nccl takes in any order
-                works = [move(tensor, peer, tag=tag) for move, tensor, peer in batch]
-            else:
-                works = d.batch_isend_irecv([d.P2POp(move, tensor, peer, tag=tag) for move, tensor, peer in batch])
+            if self._device is None:  # with gloo, one by one is faster
+                works = [move(tensor, peer, tag=tag) for move, tensor, peer in zip(moves, tensors, peers, strict=True)]
+            else:  # with nccl, one by one they would wait for each other
+                works = d.batch_isend_irecv(list(map(d.P2POp, moves, tensors, peers)))
         except RuntimeError:
             raise LateError(peers[0]) from None
 
