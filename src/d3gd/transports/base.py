@@ -115,7 +115,7 @@ class Transport(ABC):
         Args:
             array: Not empty, and contiguous in memory.
         """
-        return array
+        return array.reshape(-1).view(np.uint8)
 
     def post(self, sends: Messages, receives: Messages, what: str) -> Pending:
         """Begin to send arrays to some ranks and to fill arrays with what others send.

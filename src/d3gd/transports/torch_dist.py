@@ -7,8 +7,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
-
 from d3gd.arrays import Array
 from d3gd.errors import TransportError
 from d3gd.transports.base import TIMEOUT, LateError, Messages, Transport, leave
@@ -54,7 +52,7 @@ class TorchDistributed(Transport):
 
     def buffer(self, array: Array) -> Any:
         """Return an array's bytes as a tensor."""
-        return self._torch.from_numpy(array.reshape(-1).view(np.uint8))
+        return self._torch.from_numpy(super().buffer(array))
 
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
         d, peers = self._distributed, [peer for peer, _ in (*receives, *sends)]
