@@ -1,15 +1,17 @@
 """A small convolutional network on handwritten digits, over 8 agents that each see only a few of the digits.
 
-    python examples/digits_cnn.py                           # all agents in this process, stacked
+    python examples/digits_cnn.py --quick                   # ten seconds: one seed, 30 iterations
+    python examples/digits_cnn.py                           # a minute or two: all agents in this process, stacked
     torchrun --nproc-per-node 8 examples/digits_cnn.py      # one agent per process: the same curves
 
-Di-DGD against PerronD3GD on a directed graph: same data, start, step size and mini-batches. Prints a table over
-three seeds (of graph, division of the data, start and mini-batches), and draws the curves. Under torchrun, rank 0 then
-trains the first seed once more in one process, and prints how far the two are apart. Needs
+Di-DGD against PerronD3GD on a directed graph: same data, start, step size and mini-batches. Prints what each training
+ended with, over three seeds (of graph, division of the data, start and mini-batches), and draws the curves. Under
+torchrun, rank 0 then trains the first seed once more in one process, and prints how far the two are apart. Needs
 pip install 'd3gd[torch,data]'.
 """
 
 import argparse
+from itertools import product
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,7 +22,7 @@ from torch.nn.functional import cross_entropy
 
 import d3gd
 
-AGENTS, ALPHA, STEP_SIZE, BATCH, ITERATIONS, SEEDS = 8, 0.1, 0.1, 32, 300, 3
+AGENTS, ALPHA, STEP_SIZE, BATCH = 8, 0.1, 0.1, 32
 METHODS = {"Di-DGD": d3gd.DiDGD(step_size=STEP_SIZE), "PerronD3GD": d3gd.PerronD3GD(step_size=STEP_SIZE)}
 COLORS = {"Di-DGD": "tab:gray", "PerronD3GD": "tab:blue"}
 METRICS = ["accuracy", "accuracy_worst", "disagreement", "bytes"]
@@ -53,29 +55,26 @@ def problem(seed: int, agents: "list[int] | None" = None) -> d3gd.problems.Probl
     )
 
 
-def run(method: str, seed: int, transport: d3gd.transports.Transport | None = None) -> d3gd.Result:
+def run(method: str, seed: int, iterations: int, transport: d3gd.transports.Transport | None = None) -> d3gd.Result:
     """One training: stacked, or on the ranks of a transport, each with its own agents only."""
     return d3gd.run(
         METHODS[method],
         d3gd.graphs.erdos_renyi(AGENTS, 0.3, seed=seed),
         problem(seed) if transport is None else lambda agents: problem(seed, agents),
-        iterations=ITERATIONS,
+        iterations=iterations,
         every=10,
         metrics=METRICS,
         transport=transport,
     )
 
 
-def table(results: dict[str, list[d3gd.Result]]) -> None:
-    """Print what every seed ended with."""
-    print(f"{'method':12s} {'seed':>4s} {'accuracy':>9s} {'worst agent':>12s} {'disagreement':>13s} {'MB sent':>8s}")
-    for name, runs in results.items():
-        for seed, result in enumerate(runs):
-            last = {metric: values[-1] for metric, values in result.metrics.items()}
-            print(
-                f"{name:12s} {seed:4d} {last['accuracy']:9.3f} {last['accuracy_worst']:12.3f} "
-                f"{last['disagreement']:13.2e} {last['bytes'] / 1e6:8.1f}"
-            )
+def row(name: str, seed: int, result: d3gd.Result) -> str:
+    """What a training ended with, under the titles of `main`."""
+    last = {metric: values[-1] for metric, values in result.metrics.items()}
+    return (
+        f"{name:12s} {seed:4d} {last['accuracy']:9.3f} {last['accuracy_worst']:12.3f} "
+        f"{last['disagreement']:13.2e} {last['bytes'] / 1e6:8.1f}"
+    )
 
 
 def draw(results: dict[str, list[d3gd.Result]], path: Path) -> None:
@@ -87,9 +86,8 @@ def draw(results: dict[str, list[d3gd.Result]], path: Path) -> None:
     for name, runs in results.items():
         for axis, metric in zip(axes, ("accuracy", "disagreement"), strict=True):
             curves = np.array([result.metrics[metric] for result in runs])
-            first = (
-                1 if metric == "disagreement" else 0
-            )  # all agents begin alike: nothing to show on a logarithmic axis
+            # All agents begin alike: there is no disagreement to show on a logarithmic axis.
+            first = 1 if metric == "disagreement" else 0
             k = runs[0].iterations[first:]
             axis.plot(k, curves[:, first:].T, color=COLORS[name], linewidth=0.7, alpha=0.5)
             axis.plot(k, np.median(curves, axis=0)[first:], color=COLORS[name], linewidth=2, label=name)
@@ -104,20 +102,27 @@ def draw(results: dict[str, list[d3gd.Result]], path: Path) -> None:
 
 def main() -> None:
     """Train, print and draw."""
-    arguments = argparse.ArgumentParser(description="Di-DGD against PerronD3GD on a small convolutional network")
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--quick", action="store_true", help="one seed and 30 iterations instead of 3 and 300")
     arguments.add_argument("--out", type=Path, default=Path("digits_cnn.png"), help="the picture to write")
-    out = arguments.parse_args().out
+    given = arguments.parse_args()
+    seeds, iterations = (1, 30) if given.quick else (3, 300)
     torch.set_num_threads(1)  # networks this small are slower on more
     with d3gd.transports.connect() as transport:
-        ranks = transport if transport.ranks > 1 else None
-        results = {name: [run(name, seed, ranks) for seed in range(SEEDS)] for name in METHODS}
-        if transport.rank > 0:
+        ranks, first = transport if transport.ranks > 1 else None, transport.rank == 0
+        if first:
+            print("method       seed  accuracy  worst agent  disagreement  MB sent", flush=True)
+        results: dict[str, list[d3gd.Result]] = {name: [] for name in METHODS}
+        for name, seed in product(METHODS, range(seeds)):
+            results[name].append(run(name, seed, iterations, ranks))  # on a terminal, with a progress bar
+            if first:
+                print(row(name, seed, results[name][-1]), flush=True)
+        if not first:
             return
-        table(results)
-        draw(results, out)
-        print(f"wrote {out}")
+        draw(results, given.out)
+        print(f"wrote {given.out}")
         for name in METHODS if ranks else ():
-            there, here = results[name][0], run(name, 0)
+            there, here = results[name][0], run(name, 0, iterations)
             curve = np.abs(there.metrics["accuracy"] - here.metrics["accuracy"]).max()
             models = np.abs(there.x - here.x).max() / np.abs(here.x).max()
             print(f"{name}: from one process, the accuracy curve is {curve:.1e} apart and the models {models:.1e}")

@@ -66,7 +66,7 @@ class Halo:
         planned = rounds.planned.get(kind)
         if planned is None:
             names = {name for name, _, row in kind if apart((rounds.border.heard, *row))}
-            planned = rounds.planned[kind] = Round(rounds.border, kind, self.transport.large), names
+            planned = rounds.planned[kind] = Round(rounds.border, kind, self.transport), names
         plan, names = planned
         self.wire_bytes += plan.wire_bytes
         self.transport.settle()

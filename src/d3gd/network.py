@@ -117,8 +117,8 @@ class Network:
                 all. What the others would have brought is nobody's to read: their weights have to be zero.
             arrays: What to send, by name.
         """
-        numbers = sum(array[0].nbytes for array in arrays.values())
-        self.bytes_sent += numbers * (self._links if over is None else int(np.count_nonzero(over & ~self.loops)))
+        links = self._links if over is None else int(np.count_nonzero(over & ~self.loops))
+        self.bytes_sent += links * sum([array.nbytes // len(array) for array in arrays.values()])
         return Inbox(self.halo.exchange(arrays, self._apart, over))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:

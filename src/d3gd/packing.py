@@ -4,13 +4,14 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from sys import getrefcount
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from d3gd.arrays import Array, Ints
 from d3gd.errors import TransportError
 from d3gd.partition import Border, runs_of
+from d3gd.transports.base import Messages, Transport
 
 Kind: TypeAlias = tuple[tuple[str, np.dtype, tuple[int, ...]], ...]  # name, numbers and shape of a row, per array
 
@@ -50,21 +51,21 @@ class Round:
     Args:
         border: What crosses from and to the rank.
         kind: The arrays.
-        large: From how many bytes on rows travel by themselves.
+        transport: The ranks; it says from how many bytes on rows travel by themselves.
 
     Attributes:
         what: The round in words; ranks whose words differ do not fit together.
         wire_bytes: What the rank sends each time.
     """
 
-    def __init__(self, border: Border, kind: Kind, large: float) -> None:
+    def __init__(self, border: Border, kind: Kind, transport: Transport) -> None:
         for name, dtype, _ in kind:
             if dtype not in _EXCHANGED:
                 raise TransportError(
                     f"{name} holds {dtype} numbers; ranks exchange float64 and float32 only: convert it"
                 )
         self.what = "round " + ", ".join(f"{name} {dtype}{list(row)}" for name, dtype, row in kind)
-        self._kind, self._large, self._heard = kind, large, border.heard
+        self._kind, self._transport, self._heard = kind, transport, border.heard
         self._sends = [
             message for peer, rows in border.sends.items() for message in self._messages(peer, rows, runs_of(rows))
         ]
@@ -73,19 +74,21 @@ class Round:
             for peer, places in border.receives.items()
             for message in self._messages(peer, places, border.runs[peer])
         ]
-        self._packed = [None if m.straight else np.empty(m.size, dtype=np.uint8) for m in self._sends]
+        packed = [None if m.straight else np.empty(m.size, dtype=np.uint8) for m in self._sends]
+        self._packed = [(None, None) if array is None else (array, transport.buffer(array)) for array in packed]
         self._deliveries: list[Delivery] = []
         self.wire_bytes = sum(message.size for message in self._sends)
 
-    def sends(self, arrays: dict[str, Array]) -> list[tuple[int, Array]]:
+    def sends(self, arrays: dict[str, Array]) -> Messages:
         """Return the messages to send: rows where they are, if they lie together, or else in memory of the round.
 
         What was sent the last time must have left.
         """
-        messages: list[tuple[int, Array]] = []
-        for (peer, rows, pieces, _), packed in zip(self._sends, self._packed, strict=True):
+        messages: list[tuple[int, Any]] = []
+        for (peer, rows, pieces, _), (packed, buffer) in zip(self._sends, self._packed, strict=True):
             if packed is None:
-                messages.append((peer, np.ascontiguousarray(arrays[pieces[0].name])[rows]))
+                together = np.ascontiguousarray(arrays[pieces[0].name])[rows]
+                messages.append((peer, self._transport.buffer(together)))
                 continue
             for name, dtype, shape, place in pieces:
                 piece = packed[place].view(dtype).reshape(shape)
@@ -93,7 +96,7 @@ class Round:
                     piece[:] = arrays[name][rows]
                 else:
                     np.take(arrays[name], rows, axis=0, out=piece, mode="clip")  # "raise" would copy once more
-            messages.append((peer, packed))
+            messages.append((peer, buffer))
         return messages
 
     def delivery(self) -> "Delivery":
@@ -101,7 +104,7 @@ class Round:
         for delivery in self._deliveries:
             if delivery.unused:
                 return delivery
-        self._deliveries.append(Delivery(self._kind, self._heard, self._receives))
+        self._deliveries.append(Delivery(self._kind, self._heard, self._receives, self._transport))
         return self._deliveries[-1]
 
     def _messages(self, peer: int, rows: Ints, runs: Sequence[int]) -> list[_Message]:
@@ -112,13 +115,14 @@ class Round:
         # The widest numbers first, so that all stay aligned in a packed message.
         for array in sorted(self._kind, key=lambda array: -array[1].itemsize):
             size = len(rows) * _row_bytes(array)
-            if size < self._large:
+            if size < self._transport.large:
                 small.append(array)
-            elif size >= self._large * len(runs):
+            elif size >= self._transport.large * len(runs):
                 messages += [_message(peer, rows[a:b], [array]) for a, b in pairwise(ends)]
             else:
                 messages.append(_message(peer, rows, [array]))
-        return [*messages, *([_message(peer, rows, small)] if small else [])]
+        packed = [_message(peer, rows, small)] if small else []
+        return [message for message in (*messages, *packed) if message.size]
 
 
 class Delivery:
@@ -128,24 +132,25 @@ class Delivery:
         kind: The arrays.
         heard: How many rows each has.
         messages: What arrives.
+        transport: The ranks.
 
     Attributes:
         arrays: All rows of each array; only those of others are filled by messages, and those that never come are zero.
-        receives: The messages' senders and places.
+        receives: The messages' senders, and buffers to receive them.
         unpack: What to copy where once they have arrived.
     """
 
-    def __init__(self, kind: Kind, heard: int, messages: Sequence[_Message]) -> None:
+    def __init__(self, kind: Kind, heard: int, messages: Sequence[_Message], transport: Transport) -> None:
         self.arrays: dict[str, Array] = {name: np.zeros((heard, *row), dtype) for name, dtype, row in kind}
-        self.receives: list[tuple[int, Array]] = []
+        self.receives: list[tuple[int, Any]] = []
         self.unpack: list[tuple[Array, slice | Ints, Array]] = []
         for message in messages:
             peer, places, pieces, size = message
             if message.straight:
-                self.receives.append((peer, self.arrays[pieces[0].name][places]))
+                self.receives.append((peer, transport.buffer(self.arrays[pieces[0].name][places])))
                 continue
             packed = np.empty(size, dtype=np.uint8)
-            self.receives.append((peer, packed))
+            self.receives.append((peer, transport.buffer(packed)))
             for name, dtype, shape, place in pieces:
                 self.unpack.append((self.arrays[name], places, packed[place].view(dtype).reshape(shape)))
         self._idle = self._references()

@@ -43,9 +43,9 @@ class Sketch:
         return min(self.size, self.dim)
 
     def __call__(self, rows: Floats) -> Floats:
-        """Return the sketch of every row."""
+        """Return the sketch of every row, in double precision whatever the rows are."""
         if self.dim <= self.size:
-            return rows
+            return rows.astype(np.float64, copy=False)
         order, signs, starts = _placement(self)
         sketches: Floats = np.add.reduceat(rows[:, order] * signs, starts, axis=1)
         return sketches

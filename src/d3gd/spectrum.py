@@ -14,6 +14,7 @@ from d3gd.errors import GraphError, WeightsError
 
 _DENSE_SOLVE = 2000
 _DENSE_EIGENVALUES = 600
+_UNLIKELY = 1e-9  # about the chance that a random vector is blind to an eigenvalue
 _ENTRIES_TO_VISIT = 5e9  # how far products with A may go on before giving up: half a minute or so
 
 
@@ -156,6 +157,33 @@ def spectral_gap(matrix: CSR | Floats) -> float:
         f"the spectral gap of these {n} x {n} weights could not be computed: mixing is too slow; give the links that "
         f"are hardly used more weight, or take a graph with shorter ways"
     )
+
+
+def second_within(A: CSR, most: float) -> bool:
+    r"""Whether :math:`|\lambda_2(A)|` is surely at most ``most``, seen in a few rounds of mixing; False is no answer.
+
+    A random vector v is mixed, constants taken out: let M be one such round, whose eigenvalues are those of A but for
+    the first, and w the left eigenvector of unit length for :math:`\lambda_2`. Then
+    :math:`|\lambda_2|^k |w^* v| \le \|M^k v\|`; and for normal v, :math:`|w^* v| < t` has a probability of at most
+    :math:`2 t / \sqrt{\pi}`. So k rounds bound the eigenvalue from above, but for a chance of 1e-9.
+
+    Args:
+        A: Row-stochastic weights.
+        most: The bound to confirm, below 1.
+    """
+    lap, v, logarithm = 64, _random_vector(A.shape[0]), 0.0
+    for rounds in range(lap, 33 * lap, lap):
+        for _ in range(lap):
+            v = A @ v
+            v -= v.mean()
+        size = float(np.linalg.norm(v))
+        logarithm += np.log(size) if size > 0 else -np.inf
+        if logarithm <= np.log(_UNLIKELY) + rounds * np.log(most):
+            return True
+        if rounds > lap and size >= most**lap:
+            return False  # it decays no faster than that
+        v /= size
+    return False
 
 
 def _gap_by_arnoldi(A: CSR, pi: Floats, restarts: int) -> float | None:

@@ -37,7 +37,7 @@ def network(
     transport: Transport | None = None,
     weights: CSR | None = None,
     seed: int = 0,
-    dtype: Literal["float64", "float32"] = "float64",
+    dtype: Literal["float64", "float32"] | None = None,
 ) -> Network:
     """Return this process's agent in a network of one agent per process.
 
@@ -46,12 +46,14 @@ def network(
         transport: The processes, from ``d3gd.transports.connect()``; by default those of the launcher.
         weights: The initial weights; Metropolis weights by default.
         seed: The key of an algorithm's own random draws.
-        dtype: The precision of models while they are mixed, and of messages; parameters may have another.
+        dtype: The precision of models while they are mixed, and of messages; by default that of the parameters, or
+            float32 if theirs is lower. Weights and what says how agents count are always in double.
 
     Returns:
         The network to hand to :class:`DecentralizedOptimizer`; ``int(network.agents[0])`` is this process's agent.
     """
-    one_of("dtype", dtype, ("float64", "float32"))
+    if dtype is not None:
+        one_of("dtype", dtype, ("float64", "float32"))
     ranks = transport or connect()
     with ranks.together():
         if ranks.ranks != graph.n:
@@ -62,7 +64,25 @@ def network(
             )
         graph.require_strongly_connected()
         matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
-    return Network(graph, matrix, seed=seed, sees_all=False, transport=ranks, dtype=dtype)
+    kind = _Following if dtype is None else Network
+    return kind(graph, matrix, seed=seed, sees_all=False, transport=ranks, dtype=dtype or np.float64)
+
+
+class _Following(Network):
+    """A network that takes on the precision of the model it is to carry."""
+
+    settled = False
+
+    def follow(self, parameters: Sequence[torch.Tensor]) -> None:
+        """Take on the lowest precision that travels and holds all parameters as they are."""
+        double = any(parameter.dtype == torch.float64 for parameter in parameters)
+        wanted = np.dtype(np.float64 if double else np.float32)
+        if self.settled and self.dtype != wanted:
+            raise SettingsError(
+                f"the network carries a {self.dtype} model already, and this one is {wanted}; make a network for each, "
+                'or say the precision: d3gd.torch.network(..., dtype="float64")'
+            )
+        self.dtype, self.settled = wanted, True
 
 
 class DecentralizedOptimizer(torch.optim.Optimizer):
@@ -124,9 +144,13 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             self._made = True
             self._trained = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
             _require_real(self._trained)
+            if isinstance(network, _Following):
+                network.follow(self._trained)
         self._dim = sum(p.numel() for p in self._trained)
         plan = [describe(algorithm), network.graph.indptr, network.graph.sources, network.everywhere_a0, self._dim]
-        transport.require_same(digest(*plan, same_start), "an algorithm, network or number of parameters")
+        transport.require_same(
+            digest(*plan, str(network.dtype), same_start), "an algorithm, network, or number or precision of parameters"
+        )
         x0 = self._gathered(self._trained)
         if same_start:
             others = range(1, transport.ranks)

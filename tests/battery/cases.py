@@ -83,7 +83,7 @@ def settle(algorithm, graph, objective, most=6000, still=1e-12):
 def initial_weights(algorithm, graph, s):
     """The dense weights a method goes by: the plan of those that plan before they start, and Metropolis weights."""
     if name_of(algorithm) == "FROST":
-        return graph.matrix(s.rule.a).toarray()
+        return graph.matrix(s.a).toarray()
     return d3gd.weights.metropolis(graph).toarray()
 
 

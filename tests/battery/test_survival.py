@@ -11,6 +11,9 @@ from tests.methods import every_method
 # Undirected, so that every method can run, and far from regular: what is missing then shifts weights most.
 LINKS = [pair for i in range(1, 6) for pair in ((0, i), (i, 0))] + [(1, 2), (2, 1), (2, 3), (3, 2)]
 HUB = d3gd.Digraph.from_edges(6, LINKS)
+# Directed, and uneven as well: Perron weights from 0.25 to 2 and from 0.36 to 3.5 of the mean.
+RING = d3gd.Digraph.from_edges(6, [*((i, (i + 1) % 6) for i in range(6)), (0, 3), (0, 2), (4, 1)])
+RANDOM = d3gd.graphs.erdos_renyi(6, 0.4, seed=0)
 HARDSHIPS = {
     "changing links": Conditions(links=0.4, biased=True),
     "loss": Conditions(loss=0.6, biased=True),
@@ -41,8 +44,14 @@ def methods():
     return list(found.values())
 
 
-def error(algorithm, conditions, iterations, graph=HUB):
-    """The largest error of a share; of a method that ends in agreement, also how far agents end apart."""
+def error(algorithm, conditions, iterations, graph=HUB, seeds=1):
+    """The largest error of a share, if need be in the mean over seeds; of an exact method, at any agent."""
+    x = np.mean([late_models(algorithm, conditions, iterations, graph, seed) for seed in range(seeds)], axis=0)
+    return np.abs(x - 1).max() if algorithm.exact else np.abs(x.mean(axis=0) - 1).max()
+
+
+def late_models(algorithm, conditions, iterations, graph, seed):
+    """The models' mean over the second half of a run, infinite if it diverged."""
     late = []
     result = d3gd.run(
         algorithm,
@@ -50,14 +59,12 @@ def error(algorithm, conditions, iterations, graph=HUB):
         Shares(),
         iterations=iterations,
         every=20,
+        seed=seed,
         conditions=conditions,
         metrics={},
         callbacks=[lambda snapshot: late.append(snapshot.x) if snapshot.k >= iterations / 2 else None],
     )
-    if result.status == "diverged":
-        return np.inf
-    x = np.mean(late, axis=0)
-    return np.abs(x - 1).max() if algorithm.exact else np.abs(x.mean(axis=0) - 1).max()
+    return np.full(result.x.shape, np.inf) if result.status == "diverged" else np.mean(late, axis=0)
 
 
 @pytest.mark.parametrize("hardship", HARDSHIPS)
@@ -66,6 +73,36 @@ def test_a_method_survives_what_it_says_and_nothing_else(algorithm, hardship):
     survives = hardship in algorithm.survives
     found = error(algorithm, HARDSHIPS[hardship], 1000 if survives else 400)
     assert found < TELLS if survives else found > TELLS, found
+
+
+def directed(survives, hardships):
+    """Methods for directed networks, each with every hardship that it does or does not survive."""
+    cases = [
+        pytest.param(algorithm, hardship, id=f"{type(algorithm).__name__}-{hardship}")
+        for algorithm in methods()
+        for hardship in hardships
+        if algorithm.needs not in ("undirected links", "all agents") and (hardship in algorithm.survives) == survives
+    ]
+    return pytest.mark.parametrize(("algorithm", "hardship"), cases)
+
+
+@pytest.mark.parametrize("graph", [RING, RANDOM], ids=["ring with chords", "random"])
+@directed(survives=True, hardships=("changing links", "loss", "delay"))  # of which one run tells too little
+def test_what_is_survived_is_survived_on_directed_graphs(algorithm, hardship, graph):
+    assert error(algorithm, HARDSHIPS[hardship], 1500, graph) < TELLS
+
+
+@directed(survives=False, hardships=HARDSHIPS)
+def test_what_is_not_survived_biases_on_a_random_digraph(algorithm, hardship):
+    # On the ring with chords, known Perron weights under changing links are biased by about TELLS: one run cannot tell.
+    assert error(algorithm, HARDSHIPS[hardship], 400, RANDOM) > TELLS
+
+
+def test_pauses_are_survived_on_a_random_digraph_in_the_mean_over_seeds():
+    """Of 24 runs of averaged Di-DGD, single ones were off by 0.08 to 0.23; the means of eight by 0.05 to 0.1."""
+    pauses = HARDSHIPS["pauses"]
+    assert error(d3gd.DiDGD(step_size=0.1, averaged=True), pauses, 1000, RANDOM, seeds=8) < TELLS
+    assert error(d3gd.DiDGD(step_size=0.1, perron="known"), pauses, 1000, RANDOM, seeds=8) > TELLS
 
 
 def test_averaged_di_dgd_survives_everything_at_once_on_a_directed_graph():

@@ -6,18 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from d3gd.experiments import compare_figure
 from tests.cli.conftest import Outcome
 
 Write = Callable[..., str]
 Command = Callable[..., Outcome]
 SMALL = ("--iterations", "30", "--seeds", "2", "--steps", "0.05,0.1", "--jobs", "1")
-
-
-@pytest.fixture
-def blank(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write empty figures, where drawing them would take longer than all else."""
-    monkeypatch.setattr(compare_figure, "draw", lambda comparison, suffixes: dict.fromkeys(suffixes, b""))
 
 
 def rows(folder: str | Path) -> dict[str, dict]:

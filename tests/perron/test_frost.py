@@ -24,7 +24,7 @@ def test_the_tracked_sum_is_conserved(graph, data, rule, order):
     algorithm = d3gd.FROST(step_size=0.01, rule=rule, combine=order)
     problem = Diagonal(graph.n, 3, data.draw(st.integers(0, 99)))
     path = states(algorithm, graph, A, problem, 40)
-    pi = perron(graph.matrix(path[0].rule.a))
+    pi = perron(graph.matrix(path[0].a))
     for s, after in pairwise(path):
         # A state keeps A s^k, and pi A = pi.
         total = problem.gradients(s.x).sum(axis=0)
@@ -38,12 +38,12 @@ def test_weights_planned_for_mixing_come_from_the_network_alone_and_cost_less(gr
     algorithm = d3gd.FROST(step_size=0.05)
     net = network(algorithm, graph, A)
     one, other = (algorithm.init(net, x0) for x0 in (np.zeros((graph.n, 2)), np.ones((graph.n, 5))))
-    assert np.array_equal(one.rule.a, other.rule.a)
-    assert np.array_equal(one.rule.pi, perron(graph.matrix(one.rule.a)))
+    assert np.array_equal(one.a, other.a)
+    assert np.array_equal(one.Y[:, 0], perron(graph.matrix(one.a)))
     # Not that all are heard better: where weights can cancel all noise, as between two agents, that may cost balance.
     planner = Planner(graph.n, graph.targets, graph.sources, A.data, least=0.95)
     planned, initial = (
-        planner.network_cost(a, np.zeros((graph.n, 1)), np.ones(graph.n), 1.0)[0] for a in (one.rule.a, A.data)
+        planner.network_cost(a, np.zeros((graph.n, 1)), np.ones(graph.n), 1.0)[0] for a in (one.a, A.data)
     )
     assert planned <= initial + 1e-9
 
@@ -52,7 +52,7 @@ def test_weights_planned_for_mixing_come_from_the_network_alone_and_cost_less(gr
 def test_weights_planned_for_mixing_let_less_noise_pass(graph):
     A = d3gd.weights.metropolis(graph)
     algorithm = d3gd.FROST(step_size=0.05)
-    a = algorithm.init(network(algorithm, graph, A), np.zeros((graph.n, 1))).rule.a
+    a = algorithm.init(network(algorithm, graph, A), np.zeros((graph.n, 1))).a
     assert passed(graph.matrix(a)) < passed(A)
 
 
@@ -70,9 +70,7 @@ def passed(A):
 def test_combining_before_keeps_half_of_every_weight_at_home():
     graph, A = random_network(2)
     before, after = (d3gd.FROST(step_size=0.1, combine=order) for order in ("before", "after"))
-    lazy, plain = (
-        graph.matrix(a.init(network(a, graph, A), np.zeros((6, 1))).rule.a).toarray() for a in (before, after)
-    )
+    lazy, plain = (graph.matrix(a.init(network(a, graph, A), np.zeros((6, 1))).a).toarray() for a in (before, after))
     assert np.allclose(lazy, (np.eye(6) + plain) / 2)
     assert np.allclose(perron(lazy), perron(plain))
     assert spectral_gap(lazy) > 0
@@ -89,6 +87,6 @@ def test_it_sends_two_vectors_a_link():
 def test_weights_planned_for_mixing_let_starved_agents_be_heard(graph):
     A = d3gd.weights.metropolis(graph)
     algorithm = d3gd.FROST(step_size=0.05)
-    pi = algorithm.init(network(algorithm, graph, A), np.zeros((graph.n, 1))).rule.pi
+    pi = algorithm.init(network(algorithm, graph, A), np.zeros((graph.n, 1))).Y[:, 0]
     assert graph.n * perron(A).min() < 0.2
     assert graph.n * pi.min() > 0.85

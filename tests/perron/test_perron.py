@@ -11,6 +11,8 @@ import d3gd
 from d3gd import cli
 from d3gd.network import Network
 from d3gd.problems import Problem
+from d3gd.rules.base import gain_under
+from d3gd.spectrum import spectral_gap
 from d3gd.state import flatten
 from tests.methods import advance
 from tests.paper.stepping import network, random_network, states
@@ -117,6 +119,28 @@ def test_the_default_rule_is_planned_up_to_300_agents_and_fixed_above():
         algorithm = d3gd.PerronD3GD(step_size=0.1)
         state = algorithm.init(network(algorithm, graph, d3gd.weights.uniform(graph)), np.zeros((n, 1)))
         assert type(state.rule).__name__ == name
+
+
+@given(graph=digraphs(max_n=12), data=st.data())
+def test_the_gain_is_half_of_what_the_gap_allows_and_at_most_a_twentieth(graph, data):
+    A = data.draw(row_stochastic(graph))
+    shrinks = 1 - spectral_gap(A)
+    expected = min(0.05, 0.5 * (1 / shrinks - 1)) if shrinks > 0 else 0.05
+    assert gain_under(A) == expected
+
+
+def test_a_gap_that_cannot_change_the_gain_is_not_worked_out(monkeypatch):
+    def refuse(A):
+        raise AssertionError("minutes, for a large network")
+
+    graph = d3gd.graphs.regular(5000, 10)
+    A = d3gd.weights.metropolis(graph)
+    monkeypatch.setattr("d3gd.rules.base.spectral_gap", refuse)
+    assert gain_under(A) == 0.05
+    slow = d3gd.graphs.ring(400)
+    algorithm = d3gd.PerronD3GD(step_size=0.1, correct=False)  # has no use for a gain
+    net = network(algorithm, slow, d3gd.weights.metropolis(slow))
+    assert algorithm.init(net, np.zeros((400, 1))).rule.gain == 0
 
 
 @each_kind

@@ -167,7 +167,7 @@ def test_every_agent_plans_the_same_bits_from_its_own_table(order, corrected, gr
     for plan in plans:
         assert np.array_equal(plan.a, plans[0].a)
         assert np.array_equal(plan.pi, plans[0].pi)
-        assert plan.shrinks == plans[0].shrinks
+        assert plan.gain == plans[0].gain
     assert np.array_equal(algorithm.step(net, lambda: g, s, k).rule.now.a, plans[0].a)
 
 

@@ -13,13 +13,11 @@ from tests.equivalence.launching import ROOT, launch
 
 @pytest.fixture
 def digits_cnn(monkeypatch, tmp_path):
-    """The example, cut short, in a folder of its own."""
+    """The example in its quick form, in a folder of its own."""
     spec = importlib.util.spec_from_file_location("digits_cnn", ROOT / "examples/digits_cnn.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "ITERATIONS", 20)
-    monkeypatch.setattr(module, "SEEDS", 1)
-    monkeypatch.setattr("sys.argv", ["digits_cnn.py"])
+    monkeypatch.setattr("sys.argv", ["digits_cnn.py", "--quick"])
     monkeypatch.chdir(tmp_path)
     threads, backend = torch.get_num_threads(), mpl.get_backend()
     yield module
@@ -32,6 +30,15 @@ def test_the_network_on_digits_trains_and_is_drawn(digits_cnn, tmp_path, capsys)
     printed = capsys.readouterr().out
     assert [line.split()[0] for line in printed.splitlines()[1:3]] == ["Di-DGD", "PerronD3GD"]
     assert (tmp_path / "digits_cnn.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_its_help_says_how_to_start_it(digits_cnn, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["digits_cnn.py", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        digits_cnn.main()
+    printed = capsys.readouterr().out
+    assert "torchrun --nproc-per-node 8 examples/digits_cnn.py" in printed
+    assert "--quick" in printed
 
 
 def test_a_block_of_agents_has_the_data_and_the_start_of_the_whole(digits_cnn):

@@ -1,6 +1,5 @@
 """The optimizer by itself: what it takes, what it keeps, and what it refuses."""
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -171,7 +170,7 @@ class TestState:
         [
             (lambda s: s.pop("state.x"), "lacks 'state.x'"),
             (lambda s: s.update(more=torch.ones(1)), "has 'more'"),
-            (lambda s: s.update({"state.x": torch.ones(1, 3, dtype=torch.float64)}), "instead of float64"),
+            (lambda s: s.update({"state.x": torch.ones(1, 3, dtype=torch.float64)}), "instead of float32"),
             (lambda s: s.update(agent=torch.tensor(3)), "of agent 3"),
         ],
     )
@@ -237,11 +236,43 @@ def test_without_torch_the_message_says_what_to_install():
     assert "pip install 'd3gd[torch]'" in answer.stderr.splitlines()[-1]
 
 
-def test_the_network_may_work_in_single_precision():
-    net = model()
-    world = network(d3gd.graphs.complete(1), dtype="float32")
-    opt = DecentralizedOptimizer(net.parameters(), d3gd.DiDGD(step_size=0.25), world)
-    end = descend(net, opt, 3)
-    assert opt.state_dict()["state.x"].dtype == torch.float32
-    assert np.isfinite(end.numpy()).all()
-    assert torch.equal(opt.state_dict()["state.x"][0], end)
+class TestPrecision:
+    @pytest.mark.parametrize(
+        ("parameters", "travels"),
+        [
+            ([torch.float32], torch.float32),
+            ([torch.float64], torch.float64),
+            ([torch.float32, torch.float64], torch.float64),
+            ([torch.bfloat16, torch.float16], torch.float32),
+        ],
+    )
+    def test_a_model_travels_as_its_parameters_are_and_trackers_in_double(self, parameters, travels):
+        opt = optimizer([nn.Parameter(torch.ones(2, dtype=dtype)) for dtype in parameters])
+        state = opt.state_dict()
+        assert state["state.x"].dtype == travels
+        assert state["state.Y"].dtype == torch.float64
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_it_is_rounded_nowhere_but_in_the_arithmetic(self, dtype):
+        net = model().to(dtype)
+        opt = optimizer(net.parameters())
+        opt.zero_grad()
+        cross_entropy(net(X.to(dtype)), Y).backward()
+        opt.step()
+        flat = nn.utils.parameters_to_vector(net.parameters())
+        assert torch.equal(opt.state_dict()["state.x"][0], flat)
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_another_may_be_asked_for(self, dtype):
+        world = network(d3gd.graphs.complete(1), dtype=dtype)
+        mixed = nn.ParameterList([torch.ones(1), torch.ones(1, dtype=torch.float64)])
+        opt = DecentralizedOptimizer(mixed.parameters(), d3gd.DiDGD(step_size=0.25), world)
+        assert opt.state_dict()["state.x"].dtype == getattr(torch, dtype)
+
+    def test_a_network_carries_one(self):
+        world = alone()
+        method = d3gd.DiDGD(step_size=0.25)
+        DecentralizedOptimizer(model().parameters(), method, world)
+        DecentralizedOptimizer(model().parameters(), method, world)
+        with pytest.raises(SettingsError, match="carries a float32 model already, and this one is float64"):
+            DecentralizedOptimizer(model().double().parameters(), method, world)

@@ -34,6 +34,7 @@ def test_the_optimizer_follows_the_stacked_run(name, dtype, numbers):
         worker.graph(),
         problem,
         iterations=worker.STEPS,
+        dtype=dtype,
         every=1,
         metrics=["bytes"],
         callbacks=[lambda s: seen.append(s.x.copy())],

@@ -18,23 +18,38 @@ ALGORITHMS = {
 EVERY = every_method(0.05)
 
 
-def setting():
+def setting(features=10):
     graph = d3gd.graphs.erdos_renyi(6, 0.5, seed=1)
-    return graph, d3gd.problems.sigmoid_classification(agents=6, samples=20, seed=1)
+    return graph, d3gd.problems.sigmoid_classification(agents=6, samples=20, features=features, seed=1)
+
+
+def single_network(algorithm):
+    graph = d3gd.graphs.grid(2, 3) if algorithm.needs == "undirected links" else setting()[0]
+    return Network(graph, d3gd.weights.metropolis(graph), sees_all=True, dtype=np.float32)
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_vectors_of_a_model_s_length_stay_in_single_precision(name):
-    graph, problem = setting()
-    if EVERY[name].needs == "undirected links":
-        graph = d3gd.graphs.grid(2, 3)
-    net = Network(graph, d3gd.weights.metropolis(graph), sees_all=True, dtype=np.float32)
-    algorithm = EVERY[name]
+    problem, algorithm = setting()[1], EVERY[name]
+    net = single_network(algorithm)
     s = algorithm.init(net, np.zeros((6, problem.dim), dtype=np.float32))
     for k in range(20):
         s = advance(algorithm, net, problem, s, k)
         assert algorithm.point(s).dtype == np.float32
         assert [name for name, a in flatten(s).items() if a.shape == (6, 100) and a.dtype != np.float32] == []
+
+
+@pytest.mark.parametrize("features", [2, 10])  # models of 20 numbers, which are their own sketch, and of 100
+@pytest.mark.parametrize("name", EVERY)
+def test_whatever_a_method_remembers_keeps_the_precision_it_begins_with(name, features):
+    # or else a state that is loaded would not go on as the one that was saved
+    problem, algorithm = setting(features)[1], EVERY[name]
+    net = single_network(algorithm)
+    s = algorithm.init(net, np.zeros((6, problem.dim), dtype=np.float32))
+    began = {name: array.dtype for name, array in flatten(s).items()}
+    for k in range(60):  # long enough for a plan and an epoch
+        s = advance(algorithm, net, problem, s, k)
+        assert {name: array.dtype for name, array in flatten(s).items()} == began
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -165,5 +165,22 @@ def test_large_rounds_copy_no_rows_of_their_own_until_somebody_wants_all_in_one_
         assert np.array_equal(box.x, x[net.halo.block.heard])
 
 
+@pytest.mark.parametrize(("large", "lengths"), [(112, [1, 6]), (113, [7]), (np.inf, [7])])
+def test_runs_of_rows_leave_from_where_they_are_if_they_are_large(large, lengths):
+    sent = []
+
+    class Watched(Shelf):
+        def _start(self, sends, receives, tag):
+            sent.extend(array for _, array in sends)
+            return super()._start(sends, receives, tag)
+
+    graph, x = d3gd.graphs.exponential(16), np.random.default_rng(0).normal(size=(8, 4))
+    net = Network(graph, d3gd.weights.metropolis(graph), transport=Watched(0, 2, {}, large))
+    assert net.halo.block.sends[1].tolist() == [0, 2, 3, 4, 5, 6, 7]  # 7 rows of 32 bytes in two runs
+    net.exchange(x=x)
+    assert [array.nbytes // 32 for array in sent] == lengths
+    assert all(np.shares_memory(array, x) for array in sent) == (len(lengths) > 1)
+
+
 def test_memory_may_be_empty():
     assert Memory().empty((0, 3), np.float64).shape == (0, 3)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from d3gd import graphs, weights
 from d3gd.digraph import Digraph
 from d3gd.errors import WeightsError
-from d3gd.spectrum import _perron_by_elimination
+from d3gd.spectrum import _perron_by_elimination, second_within
 from tests.strategies import digraphs, examples, row_stochastic
 
 
@@ -123,6 +123,20 @@ def test_a_hundred_thousand_agents() -> None:
     np.testing.assert_allclose(weights.perron(A), 1 / n, rtol=1e-12)
     # The links of a large random graph have their spectrum in the disc of radius sqrt(degree); the self-loop adds 1.
     assert weights.spectral_gap(A) == pytest.approx(1 - (1 + np.sqrt(degree)) / (degree + 1), rel=5e-3)
+
+
+@given(digraphs(), st.data(), st.floats(0.05, 0.99))
+def test_a_bound_on_the_second_eigenvalue_is_only_confirmed_where_it_holds(graph, data, most) -> None:
+    A = data.draw(row_stochastic(graph))
+    second = 1 - weights.spectral_gap(A)
+    assert not second_within(A, most) or second <= most
+    assert second_within(A, most) or second > 0.95 * most  # nor is it denied where it holds with something to spare
+
+
+@pytest.mark.parametrize("most", [0.5, 0.9])
+def test_a_bound_is_denied_where_mixing_is_slow(most) -> None:
+    assert not second_within(weights.metropolis(graphs.ring(1000)), most)
+    assert not second_within(sp.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]])), most)
 
 
 @examples(30)

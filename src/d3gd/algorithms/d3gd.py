@@ -105,7 +105,7 @@ class D3GD:
 
     def init(self, net: Network, x0: Floats) -> D3GDState:
         r"""Start from ``x0``, the unit vectors and :math:`\bar A^0 = A^0`."""
-        return D3GDState(x=x0, Y=self._scale.init(net), abar=net.a0, memory=self._sums.init(net, x0))
+        return D3GDState(x=x0, Y=self._scale.init(net, net.everywhere_a0), abar=net.a0, memory=self._sums.init(net, x0))
 
     def point(self, s: D3GDState) -> Floats:
         """Gradients are wanted at the models."""

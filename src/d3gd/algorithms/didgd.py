@@ -99,7 +99,7 @@ class DiDGD:
 
     def init(self, net: Network, x0: Floats) -> DiDGDState:
         """Start from ``x0`` and the unit vectors."""
-        return DiDGDState(x=x0, Y=self._scale.init(net))
+        return DiDGDState(x=x0, Y=self._scale.init(net, net.everywhere_a0))
 
     def point(self, s: DiDGDState) -> Floats:
         """Gradients are wanted at the models."""

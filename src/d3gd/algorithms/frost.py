@@ -1,29 +1,17 @@
 """Gradient tracking with row-stochastic weights."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from d3gd.algorithms.base import Gradient, Hardship, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.rules.base import Use
-from d3gd.rules.fixed import Fixed
-from d3gd.rules.mixing import Mixing
+from d3gd.rules.mixing import planned_for_mixing
+from d3gd.rules.scale import Given, Perron, Tracked, scale_by
 from d3gd.schedules import Schedule, at, one_of, positive, within
 from d3gd.state import Common, PerAgent
-
-
-class Tracked(NamedTuple):
-    """Weights whose Perron vector agents learn as they go."""
-
-    a: Common  # (all edges,)
-    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i
-
-    def use(self, net: Network) -> Use:
-        """Return this block's weights and what its agents take for their Perron weights."""
-        return Use(net.block(self.a), net.own(self.Y), 0.0)
 
 
 class FROSTState(NamedTuple):
@@ -33,7 +21,8 @@ class FROSTState(NamedTuple):
     s: PerAgent  # (agents, d)  A s^{k-1}: lags, for the gradient at x^k is not known before iteration k
     g: PerAgent  # (agents, d)  the gradient of iteration k - 1, over the Perron weight of then
     was: PerAgent  # (agents, d)  the models of iteration k - 1
-    rule: Any  # the weights and their Perron vector: Known or Tracked
+    a: Common  # (all edges,)   the weights, planned before the first iteration
+    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; (agents, 1) where pi_i is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +76,7 @@ class FROST:
     step_size: float | Schedule
     rule: Literal["mixing", "fixed"] = "mixing"
     combine: Literal["after", "before"] = "after"
-    perron: Literal["known", "tracked"] = "known"
+    perron: Perron = "known"
     momentum: float = 0.0
 
     survives: ClassVar[frozenset[Hardship]] = frozenset()
@@ -106,16 +95,15 @@ class FROST:
         """Plans and Perron vectors come from the whole network; trackers, along the edges."""
         return "in-neighbours" if self.rule == "fixed" and self.perron == "tracked" else "the network"
 
+    @property
+    def _scale(self) -> Tracked | Given:
+        return scale_by(self.perron)
+
     def init(self, net: Network, x0: Floats) -> FROSTState:
         r"""Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
         zeros = np.zeros_like(x0)
-        return FROSTState(x=x0, s=zeros, g=zeros, was=x0, rule=self._weights(net, x0))
-
-    def _weights(self, net: Network, x0: Floats) -> Any:
-        if self.rule == "fixed" and self.perron == "tracked":
-            return Tracked(a=net.everywhere_a0, Y=net.eye())
-        known = (Mixing(lazy=self.combine == "before") if self.rule == "mixing" else Fixed()).init(net, x0)
-        return known if self.perron == "known" else Tracked(a=known.a, Y=net.eye())
+        a = planned_for_mixing(net, lazy=self.combine == "before") if self.rule == "mixing" else net.everywhere_a0
+        return FROSTState(x=x0, s=zeros, g=zeros, was=x0, a=a, Y=self._scale.init(net, a))
 
     def point(self, s: FROSTState) -> Floats:
         """Gradients are wanted at the models."""
@@ -123,25 +111,21 @@ class FROST:
 
     def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
         """Take up the change of the gradient, step, and mix."""
-        g = gradient()
-        a, pi = s.rule.use(net)[:2]
-        scaled = g / pi
+        a = net.block(s.a)
+        scaled = gradient() / self._scale.own(net, s.Y)
         tracked = s.s + (scaled - s.g)
         push = at(self.step_size, k) / net.n * tracked
         after, ball = self.combine == "after", self.momentum * (s.x - s.was)
-        perron = {"Y": s.rule.Y} if self.perron == "tracked" else {}
-        sent = net.exchange(m=s.x - push if after else s.x, s=tracked, **perron)
+        sent = net.exchange(m=s.x - push if after else s.x, s=tracked, **self._scale.message(s.Y))
         mixed = net.mix(a, sent.m)
-        rule = s.rule._replace(**{name: net.mix(a, sent.Y) for name in perron})
+        Y = self._scale.advance(net, s.Y, a, sent)
         x = mixed + ball if after else mixed - push + ball
-        return FROSTState(x=x, s=net.mix(a, sent.s), g=scaled, was=s.x, rule=rule)
+        return s._replace(x=x, s=net.mix(a, sent.s), g=scaled, was=s.x, Y=Y)
 
     def weights(self, net: Network, s: FROSTState) -> Floats:
         """Return the weights in use."""
-        use: Use = s.rule.use(net)
-        return use.a
+        return net.block(s.a)
 
     def scale(self, net: Network, s: FROSTState) -> Floats:
         """Return the Perron weights that agents go by."""
-        use: Use = s.rule.use(net)
-        return use.pi[:, 0]
+        return self._scale.own(net, s.Y)[:, 0]

@@ -108,7 +108,7 @@ class PerronD3GD:
     def _rule(self, net: Network) -> Rule:
         after = self.combine == "after"
         if self.rule == "fixed" or (self.rule == "auto" and (net.n > PLANNED_UP_TO or not net.reliable)):
-            return Fixed()
+            return Fixed(self.correct)
         return Local(after) if self.rule == "local" else Planned(after, self.correct)
 
     def init(self, net: Network, x0: Floats) -> PerronState:

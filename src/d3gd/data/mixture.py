@@ -1,6 +1,7 @@
 """The paper's synthetic data: Gaussian classes in Dirichlet proportions."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,18 @@ def mixture_test_set(*, seed: int, classes: int, features: int, samples: int) ->
     y = draw.integers(classes, size=samples)
     X = class_means(seed=seed, classes=classes, features=features)[y]
     return X + draw.standard_normal((samples, features)), y
+
+
+def mixture_with_test_set(
+    *, test_samples: int, seed: int, classes: int, features: int, **train: Any
+) -> tuple[Floats, Ints, tuple[Floats, Ints] | None]:
+    """What `dirichlet_mixture` and `mixture_test_set` draw from one seed; no test set for no test samples."""
+    if test_samples < 0:
+        raise ProblemError(f"test_samples = {test_samples}; use 0 for no test set, or more")
+    X, y = dirichlet_mixture(seed=seed, classes=classes, features=features, **train)
+    if not test_samples:
+        return X, y, None
+    return X, y, mixture_test_set(seed=seed, classes=classes, features=features, samples=test_samples)
 
 
 def dirichlet(draw: np.random.Generator, alpha: float, classes: int) -> Floats:

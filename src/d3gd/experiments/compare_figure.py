@@ -144,15 +144,17 @@ def _bounds(comparison: "Comparison", rows: Sequence[Row]) -> tuple[float, float
 
 
 def _line(panel: Any, curve: tuple[Floats, Floats], scale: float, look: Mapping[str, Any]) -> tuple[float, float]:
-    """Draw one method, and return where its line ends."""
+    """Draw one method, and return where its line ends, or leaves the panel."""
     places, (low, median, high) = curve
     places = places / scale
     seen = np.where(np.isfinite(median), median, np.nan)
     shown = np.isfinite(low) & np.isfinite(high)
     panel.fill_between(places, low, high, where=shown, color=look["color"], alpha=0.12, linewidth=0, zorder=0)
     panel.plot(places, seen, **look)
-    last = int(np.flatnonzero(np.isfinite(median))[-1])
-    return float(places[last]), float(median[last])
+    bottom, top = panel.get_ylim()
+    inside = np.flatnonzero((median >= bottom) & (median <= top))
+    last = int(inside[-1]) if inside.size else 0
+    return float(places[last]), float(np.clip(median[last], bottom, top))
 
 
 def _number(panel: Any, ends: Sequence[tuple[Row, tuple[float, float]]], looks: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Where methods are compared: what each seed draws, and what a run may spend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -14,6 +14,8 @@ from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.problems import Problem
 from d3gd.settings import Experiment
+
+_TITLED = ("graph", "weights", "problem", "conditions")  # the tables of a file that say where methods are compared
 
 
 class Case(NamedTuple):
@@ -72,9 +74,11 @@ class Given:
 
     @property
     def title(self) -> str:
-        """The size of the network, and the kind of problem."""
+        """The size of the network, the kind of problem, and what the network does to messages."""
         case = self.case(0)
-        return f"{case.graph.n} agents, {case.graph.link_count} links, {type(case.problem).__name__}"
+        conditions = {} if self.conditions is None else self.conditions.describe()
+        parts = [f"{case.graph.n} agents", f"{case.graph.link_count} links", type(case.problem).__name__]
+        return ", ".join([*parts, *filter(None, [_in_words(conditions)])])
 
 
 @dataclass(frozen=True)
@@ -93,13 +97,18 @@ class FromFile:
     @property
     def title(self) -> str:
         """The tables, in a line."""
-        parts = []
-        for name in ("graph", "weights", "problem", "conditions"):
-            table = dict(self.experiment.parts.get(name, {}))
-            kind = [str(table.pop("kind"))] if "kind" in table else []
-            words = [*kind, *(f"{key}={value}" for key, value in table.items() if key != "biased")]
-            parts += [" ".join(words) + (" weights" if name == "weights" else "")] if words else []
-        return ", ".join(parts)
+        tables = {name: _in_words(self.experiment.parts.get(name, {})) for name in _TITLED}
+        return ", ".join(f"{words} weights" if name == "weights" else words for name, words in tables.items() if words)
+
+
+def _in_words(table: Mapping[str, Any]) -> str:
+    """Return a table in a line; of graphs and absences, how many there are."""
+    words = [str(table["kind"])] if "kind" in table else []
+    for key, value in table.items():
+        if key not in ("kind", "biased"):
+            many = key in ("graphs", "absences") and isinstance(value, list)
+            words.append(f"{len(value)} {key[: -1 if len(value) == 1 else None]}" if many else f"{key}={value}")
+    return " ".join(words)
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,11 @@ class Sourced(Problem):
 
     _source: dict[str, Any] | None = None
 
-    def _made_by(self, kind: str, **arguments: Any) -> Self:
+    def _made_by(self, kind: str, *, block: Any = None, **arguments: Any) -> Self:
+        if "alpha" in arguments:
+            arguments["alpha"] = np.asarray(arguments["alpha"], dtype=np.float64).tolist()
+        if block is not None:
+            arguments["block"] = np.asarray(block).tolist()
         self._source = {"kind": kind, **arguments}
         return self
 

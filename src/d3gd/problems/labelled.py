@@ -1,14 +1,14 @@
 """Softmax regression where agents see classes in different proportions: of one set that is divided, or drawn."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from d3gd.arrays import Array, Ints
 from d3gd.data.bundled import digits
-from d3gd.data.mixture import dirichlet_mixture, mixture_test_set
+from d3gd.data.mixture import mixture_with_test_set
 from d3gd.data.partition import hold_out, split_by_label
-from d3gd.errors import ProblemError
 from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
 
 
@@ -78,26 +78,9 @@ def digits_classification(
     Returns:
         The problem; see `label_skewed_classification`.
     """
-    X, y = digits()
-    problem = label_skewed_classification(
-        X,
-        y,
-        agents=agents,
-        alpha=alpha,
-        seed=seed,
-        regularization=regularization,
-        batch=batch,
-        test_fraction=test_fraction,
-    )
-    return problem._made_by(
-        "digits_classification",
-        agents=agents,
-        alpha=np.asarray(alpha, dtype=np.float64).tolist(),
-        seed=seed,
-        regularization=regularization,
-        batch=batch,
-        test_fraction=test_fraction,
-    )
+    divided: dict[str, Any] = {"agents": agents, "alpha": alpha, "seed": seed, "test_fraction": test_fraction}
+    divided |= {"regularization": regularization, "batch": batch}
+    return label_skewed_classification(*digits(), **divided)._made_by("digits_classification", **divided)
 
 
 def mixture_classification(
@@ -135,27 +118,9 @@ def mixture_classification(
         >>> problem.agents, problem.dim
         (4, 50)
     """
-    if test_samples < 0:
-        raise ProblemError(f"test_samples = {test_samples}; use 0 for no test set, or more")
-    drawn = {"seed": seed, "classes": classes, "features": features}
-    X, y = dirichlet_mixture(agents=agents, alpha=alpha, samples=samples, block=block, **drawn)
-    problem = softmax_regression(
-        list(zip(X, y, strict=True)),
-        regularization=regularization,
-        batch=batch,
-        seed=seed,
-        test=mixture_test_set(samples=test_samples, **drawn) if test_samples else None,
-        classes=classes,
-        agent_ids=block,
-    )
-    return problem._made_by(
-        "mixture_classification",
-        agents=agents,
-        alpha=np.asarray(alpha, dtype=np.float64).tolist(),
-        samples=samples,
-        regularization=regularization,
-        batch=batch,
-        test_samples=test_samples,
-        **drawn,
-        **({} if block is None else {"block": np.asarray(block).tolist()}),
-    )
+    drawn: dict[str, Any] = {"agents": agents, "alpha": alpha, "classes": classes, "features": features}
+    drawn |= {"samples": samples, "test_samples": test_samples, "block": block}
+    X, y, test = mixture_with_test_set(seed=seed, **drawn)
+    common: dict[str, Any] = {"seed": seed, "regularization": regularization, "batch": batch}
+    problem = softmax_regression(list(zip(X, y, strict=True)), classes=classes, test=test, agent_ids=block, **common)
+    return problem._made_by("mixture_classification", **drawn, **common)

@@ -153,5 +153,5 @@ def quadratic(
         seed=seed,
         conditioning=conditioning,
         heterogeneity=heterogeneity,
-        **({} if block is None else {"block": chosen}),
+        block=block,
     )

@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 from scipy.special import expit
 
 from d3gd.arrays import CSR, Array, Floats, Ints
-from d3gd.data.mixture import dirichlet_mixture, mixture_test_set
+from d3gd.data.mixture import mixture_with_test_set
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.kernels import Meter
@@ -291,42 +291,9 @@ def sigmoid_classification(
     Reference:
         The experiments section of the D3GD paper.
     """
-    if test_samples < 0:
-        raise ProblemError(f"test_samples = {test_samples}; use 0 for no test set, or more")
-    X, y = dirichlet_mixture(
-        agents=agents,
-        alpha=alpha,
-        seed=seed,
-        classes=classes,
-        features=features,
-        samples=samples,
-        block=block,
-    )
-    test = None
-    if test_samples:
-        test = mixture_test_set(seed=seed, classes=classes, features=features, samples=test_samples)
-    ids = np.arange(agents) if block is None else np.asarray(block, dtype=np.int64)
-    problem = SigmoidClassification(
-        X,
-        y,
-        classes=classes,
-        regularization=regularization,
-        batch=batch,
-        seed=seed,
-        test=test,
-        agent_ids=ids,
-    )
-    made: dict[str, Any] = {
-        "agents": agents,
-        "alpha": np.asarray(alpha, dtype=np.float64).tolist(),
-        "seed": seed,
-        "classes": classes,
-        "features": features,
-        "samples": samples,
-        "regularization": regularization,
-        "batch": batch,
-        "test_samples": test_samples,
-    }
-    if block is not None:
-        made["block"] = ids.tolist()
-    return problem._made_by("sigmoid_classification", **made)
+    drawn: dict[str, Any] = {"agents": agents, "alpha": alpha, "classes": classes, "features": features}
+    drawn |= {"samples": samples, "test_samples": test_samples, "block": block}
+    X, y, test = mixture_with_test_set(seed=seed, **drawn)
+    common: dict[str, Any] = {"seed": seed, "regularization": regularization, "batch": batch}
+    problem = SigmoidClassification(X, y, classes=classes, test=test, agent_ids=block, **common)
+    return problem._made_by("sigmoid_classification", **drawn, **common)

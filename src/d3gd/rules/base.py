@@ -2,8 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from d3gd.arrays import Array, Floats
+from d3gd.arrays import CSR, Array, Floats
 from d3gd.network import Inbox, Network
+from d3gd.spectrum import second_within, spectral_gap
 
 _GAIN = 0.05  # of a correction, at most
 MARGIN = 0.5  # of what the gain may be, where it is known how fast the weights mix
@@ -12,6 +13,15 @@ MARGIN = 0.5  # of what the gain may be, where it is known how fast the weights 
 def gain(shrinks: float, margin: float) -> float:
     r"""Return the gain of a correction: at :math:`1 / |\lambda_2| - 1` it would begin to oscillate."""
     return min(_GAIN, margin * (1 / shrinks - 1)) if shrinks > 0 else _GAIN
+
+
+def gain_under(A: CSR) -> float:
+    """Return the gain of a correction under some weights of the whole network.
+
+    Where they mix so fast that the gain is the largest in any case, their gap is not worked out: for a large network,
+    that may take minutes.
+    """
+    return _GAIN if second_within(A, 1 / (1 + _GAIN / MARGIN)) else gain(1 - spectral_gap(A), MARGIN)
 
 
 class Use(NamedTuple):

@@ -1,11 +1,12 @@
 """Weights that stay as they are, known to all from the set-up."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.rules.base import MARGIN, Rule, Use, gain
-from d3gd.spectrum import perron, spectral_gap
+from d3gd.rules.base import Rule, Use, gain_under
+from d3gd.spectrum import perron
 from d3gd.state import Common, Scalar
 
 
@@ -14,25 +15,28 @@ class Known(NamedTuple):
 
     a: Common  # (all edges,)
     pi: Common  # (n,)  their Perron vector
-    shrinks: Scalar  # |lambda_2|: what a round of mixing leaves of a deviation
+    gain: Scalar  # of a correction under them
 
     def use(self, net: Network) -> Use:
         """Return this block's part of it."""
-        return Use(net.block(self.a), net.precise(self.pi[net.agents, None]), gain(self.shrinks, MARGIN))
+        return Use(net.block(self.a), net.precise(self.pi[net.agents, None]), self.gain)
 
 
-def known(net: Network, a: Floats) -> Known:
+def known(net: Network, a: Floats, *, corrected: bool = True) -> Known:
     """Work out what everyone knows, from weights over all edges of the network."""
     A = net.graph.matrix(a)
-    return Known(a=a, pi=perron(A), shrinks=1 - spectral_gap(A))
+    return Known(a=a, pi=perron(A), gain=gain_under(A) if corrected else 0.0)
 
 
+@dataclass(frozen=True)
 class Fixed(Rule):
     """The initial weights for ever, with their exact Perron vector: the control for all that moves weights."""
 
+    corrected: bool
+
     def init(self, net: Network, x0: Floats) -> Known:
         """Work out once what everyone knows."""
-        return known(net, net.everywhere_a0)
+        return known(net, net.everywhere_a0, corrected=self.corrected)
 
     def use(self, net: Network, s: Known) -> Use:
         """Return the weights."""

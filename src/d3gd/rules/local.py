@@ -9,8 +9,8 @@ import numpy as np
 from d3gd.arrays import Array, Floats
 from d3gd.network import Inbox, Network
 from d3gd.rules.base import MARGIN, Rule, Use, gain
-from d3gd.rules.fixed import known
 from d3gd.sketch import Sketch
+from d3gd.spectrum import perron, spectral_gap
 from d3gd.state import Count, PerAgent, PerEdge, Scalar
 
 SKETCH = 32  # numbers in a sketch
@@ -91,13 +91,14 @@ class Local(Rule):
 
     def init(self, net: Network, x0: Floats) -> LocalState:
         """Start with the initial weights, whose gap and Perron vector are known from the set-up."""
-        begin = known(net, net.everywhere_a0)
-        length = max(_SHORTEST, math.ceil(_MIXED / (1 - begin.shrinks)))
-        agents, y = len(net.agents), begin.use(net).pi
+        A = net.graph.matrix(net.everywhere_a0)
+        pi, shrinks = perron(A), 1 - spectral_gap(A)
+        length = max(_SHORTEST, math.ceil(_MIXED / (1 - shrinks)))
+        agents, y = len(net.agents), net.precise(pi[net.agents, None])
         sketches, vectors = np.zeros((agents, Sketch(x0.shape[1], SKETCH).length)), net.vectors()
         return LocalState(
             abar=net.a0,
-            Y=np.tile(begin.pi, (agents, 1)),
+            Y=np.tile(pi, (agents, 1)),
             y=y,
             last=y,
             z=sketches,
@@ -111,7 +112,7 @@ class Local(Rule):
             epoch=0,
             epochs=min(_MOST, _BUDGET // length),
             length=length,
-            shrinks=begin.shrinks,
+            shrinks=shrinks,
         )
 
     def use(self, net: Network, s: LocalState) -> Use:
@@ -168,7 +169,7 @@ class Local(Rule):
             s = s._replace(P=net.mix(a, sent.rule_P) + p - s.p, p=p)
             reach = net.own(s.P)
         else:
-            reach = np.einsum("is,is->i", D, s.g / (s.lap - 1))[:, None]
+            reach = net.precise(np.einsum("is,is->i", D, s.g / (s.lap - 1))[:, None])
         price = 2 * gamma / net.n * reach / s.y**2
         heard = net.n * s.y / _STARVED
         price = np.where(heard < 1, -np.abs(price) * heard**-_URGENCY, price)

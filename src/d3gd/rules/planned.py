@@ -64,7 +64,7 @@ class Planned(Rule):
         sketches = np.zeros((len(net.agents), Sketch(x0.shape[1], SKETCH).length))
         return PlanState(
             flood=no_flood(net, sketches.shape[1] + 1),  # the first to say so if the network is too large
-            now=known(net, net.everywhere_a0),
+            now=known(net, net.everywhere_a0, corrected=self.corrected),
             rounds=net.graph.diameter(),
             mean=sketches,
             spread=np.zeros(len(net.agents)),
@@ -126,7 +126,7 @@ class Planned(Rule):
         if self.corrected:
             variance = variance + _SPARE * (variance.mean() + np.einsum("is,is->", G, G) / net.n)
         plan = _planner(net, self.after).plan(s.now.a, G, variance, gamma)
-        return s._replace(now=known(net, plan))
+        return s._replace(now=known(net, plan, corrected=self.corrected))
 
 
 _planners: WeakKeyDictionary[Network, Planner] = WeakKeyDictionary()  # each finds eigenvalues once

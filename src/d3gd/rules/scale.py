@@ -1,4 +1,4 @@
-r"""How agents know their Perron weight :math:`\pi_i`, by which Di-DGD and D3GD divide their steps."""
+r"""How agents know their Perron weight :math:`\pi_i`, by which Di-DGD, D3GD and FROST divide their steps."""
 
 from typing import Literal, TypeAlias
 
@@ -12,8 +12,8 @@ Perron: TypeAlias = Literal["tracked", "known"]
 class Tracked:
     """The paper's trackers: an n-vector per agent, mixed like the models; it begins as a unit vector."""
 
-    def init(self, net: Network) -> Floats:
-        """Start from the unit vectors, (agents, n)."""
+    def init(self, net: Network, a: Floats) -> Floats:
+        """Start from the unit vectors, (agents, n), whatever the weights over all edges are."""
         return net.eye()
 
     def own(self, net: Network, Y: Floats) -> Floats:
@@ -30,11 +30,11 @@ class Tracked:
 
 
 class Given:
-    """The Perron weights of the initial weights, worked out once from the set-up: one number per agent."""
+    """The Perron weights of the weights to begin with, worked out once from the set-up: one number per agent."""
 
-    def init(self, net: Network) -> Floats:
-        """Work them out, (agents, 1)."""
-        return perron(net.graph.matrix(net.everywhere_a0))[net.agents, None]
+    def init(self, net: Network, a: Floats) -> Floats:
+        """Work them out from the weights over all edges, (agents, 1)."""
+        return perron(net.graph.matrix(a))[net.agents, None]
 
     def own(self, net: Network, Y: Floats) -> Floats:
         """Return them."""

@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
 
-Messages: TypeAlias = Sequence[tuple[int, Array]]  # a rank and an array, contiguous in memory
+Messages: TypeAlias = Sequence[tuple[int, Any]]  # a rank, and what Transport.buffer made of an array
 
 TIMEOUT = 60.0  # seconds that a rank waits for another
 _PASSED_ON = 0.5  # seconds for the launcher to pass a message on, before it is told to end everyone
@@ -95,7 +95,7 @@ class Transport(ABC):
 
     @abstractmethod
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
-        """Begin to send and receive arrays, none of them empty, and return what waits for the end of it.
+        """Begin to send and receive, and return what waits for the end of it.
 
         That raises :class:`LateError` if the end does not come before the deadline, and may raise :class:`MisfitError`
         as soon as a message with another tag or length arrives instead of one of these.
@@ -109,6 +109,14 @@ class Transport(ABC):
     def abort(self, code: int) -> None:
         """End this process now, and with it, by way of the launcher, all others."""
 
+    def buffer(self, array: Array) -> Any:
+        """Return what messages are sent from, or received into; for memory that is used again, it may be kept.
+
+        Args:
+            array: Not empty, and contiguous in memory.
+        """
+        return array
+
     def post(self, sends: Messages, receives: Messages, what: str) -> Pending:
         """Begin to send arrays to some ranks and to fill arrays with what others send.
 
@@ -116,8 +124,8 @@ class Transport(ABC):
         the end of the last.
 
         Args:
-            sends: Ranks, and an array for each; two for the same rank arrive in this order.
-            receives: Ranks, and an array to fill for each.
+            sends: Ranks, and the buffer of an array for each; two for the same rank arrive in this order.
+            receives: Ranks, and the buffer of an array to fill for each.
             what: What the messages hold, dtypes and shapes included. It becomes their tag, so that nothing else is ever
                 taken for them.
 
@@ -127,7 +135,7 @@ class Transport(ABC):
         self.settle()
         self._posts += 1
         try:
-            finish = self._start(_filled(sends), _filled(receives), zlib.crc32(what.encode()) % _TAGS)
+            finish = self._start(sends, receives, zlib.crc32(what.encode()) % _TAGS)
         except LateError as late:
             raise self._reported(late, what) from None
         self._last = Pending(self, finish, what)
@@ -140,7 +148,11 @@ class Transport(ABC):
 
     def swap(self, sends: Mapping[int, Array], receives: Mapping[int, Array], what: str) -> None:
         """Send an array to some ranks and fill an array with what others send, as :meth:`post` does, and wait."""
-        self.post(list(sends.items()), list(receives.items()), what).wait()
+        self.post(self._buffers(sends), self._buffers(receives), what).wait()
+
+    def _buffers(self, arrays: Mapping[int, Array]) -> Messages:
+        """Return messages of arrays; of empty ones nothing is sent."""
+        return [(peer, self.buffer(array)) for peer, array in arrays.items() if array.size]
 
     def gather(self, array: Array, lengths: Sequence[int], to: int | None = None) -> list[Array]:
         """Return every rank's array, in the order of ranks.
@@ -273,8 +285,3 @@ def leave(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _filled(messages: Messages) -> Messages:
-    """Return the messages that hold anything; others are neither sent nor waited for."""
-    return [message for message in messages if message[1].size]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from d3gd.arrays import Array
 from d3gd.errors import TransportError
 from d3gd.transports.base import TIMEOUT, LateError, Messages, MisfitError, Transport
 
@@ -38,11 +39,15 @@ class MPI(Transport):
         self._aside: Any = mpi.COMM_WORLD.Dup()
         self.rank, self.ranks, self.timeout = self._world.rank, self._world.size, timeout
 
+    def buffer(self, array: Array) -> Any:
+        """Return an array as bytes."""
+        return [array, self._mpi.BYTE]
+
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
         mpi = self._mpi
         # Any tag, and then a look at which one came: what does not fit is known at once, not at the deadline.
-        requests = [self._world.Irecv([array, mpi.BYTE], source=peer, tag=mpi.ANY_TAG) for peer, array in receives]
-        requests += [self._world.Isend([array, mpi.BYTE], dest=peer, tag=tag) for peer, array in sends]
+        requests = [self._world.Irecv(buffer, source=peer, tag=mpi.ANY_TAG) for peer, buffer in receives]
+        requests += [self._world.Isend(buffer, dest=peer, tag=tag) for peer, buffer in sends]
         statuses = [mpi.Status() for _ in requests]
 
         def peers() -> list[int]:
@@ -51,7 +56,7 @@ class MPI(Transport):
         def finish() -> None:
             try:
                 if self._done(requests, self.timeout, statuses):
-                    for (peer, array), status in zip(receives, statuses, strict=False):
+                    for (peer, (array, _)), status in zip(receives, statuses, strict=False):
                         if status.Get_tag() != tag or status.Get_count(mpi.BYTE) != array.nbytes:
                             raise MisfitError(peer)
                     return

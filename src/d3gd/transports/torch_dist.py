@@ -52,10 +52,15 @@ class TorchDistributed(Transport):
         # The launcher's key-value store outlives broken connections: there late ranks find each other.
         self._store: Any = self._distributed.distributed_c10d._get_default_store()
 
+    def buffer(self, array: Array) -> Any:
+        """Return an array's bytes as a tensor."""
+        return self._torch.from_numpy(array.reshape(-1).view(np.uint8))
+
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
         d, peers = self._distributed, [peer for peer, _ in (*receives, *sends)]
-        arrived = [self._tensor(array) for _, array in receives]
-        tensors = [*arrived, *[self._tensor(array) for _, array in sends]]
+        tensors = [tensor for _, tensor in (*receives, *sends)]
+        if self._device is not None:
+            tensors = [tensor.to(self._device) for tensor in tensors]
         moves = [d.irecv] * len(receives) + [d.isend] * len(sends)
         try:
             if self._device is None:  # with gloo, one by one is faster
@@ -73,15 +78,10 @@ class TorchDistributed(Transport):
                 except RuntimeError:
                     raise LateError(peer) from None
             if self._device is not None:
-                for (_, array), tensor in zip(receives, arrived, strict=True):
-                    array.reshape(-1).view(np.uint8)[:] = tensor.cpu().numpy()
+                for (_, into), tensor in zip(receives, tensors, strict=False):
+                    into.copy_(tensor)
 
         return finish
-
-    def _tensor(self, array: Array) -> Any:
-        """Return an array as a tensor: the same memory, or with nccl a copy on the GPU."""
-        tensor = self._torch.from_numpy(array.reshape(-1).view(np.uint8))
-        return tensor if self._device is None else tensor.to(self._device)
 
     def _answers(self, text: str, grace: float) -> dict[int, str]:
         deadline, answers = time.monotonic() + grace, dict[int, str]()

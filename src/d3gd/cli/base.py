@@ -1,0 +1,46 @@
+# ruff: noqa: D301 - the \b that keeps typer from joining lines must be the character itself
+"""What the commands share: the application that they join, exit codes, and how they say that they were stopped."""
+
+from typing import Annotated
+
+import typer
+
+from d3gd import __version__
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+DIVERGED, USAGE, FAILED, INTERRUPTED, PIPE = 3, 2, 1, 130, 141  # exit codes
+
+
+class StoppedError(Exception):
+    """Ctrl-C, with what to say about it."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"d3gd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+) -> None:
+    """Decentralized learning on directed graphs that learns whom each agent should listen to.
+
+    \b
+    Start here:
+      d3gd reproduce             the paper's figures and claims, in about two minutes
+      d3gd init                  write an experiment to play with,
+      d3gd run experiment.toml   run it,
+      d3gd plot runs/*           and draw it
+      d3gd compare --quick       which method serves a network and a problem best
+    """

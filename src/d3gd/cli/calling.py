@@ -1,0 +1,63 @@
+"""From the words of a command line to an exit code."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from d3gd.cli.base import FAILED, INTERRUPTED, PIPE, USAGE, StoppedError, app
+from d3gd.errors import D3GDError
+
+
+def main() -> None:
+    """Run the command that the process was started with."""
+    sys.exit(call(sys.argv[1:]))
+
+
+def call(args: Sequence[str]) -> int:
+    """Run a command and return its exit code; what goes wrong takes one line on standard error.
+
+    Args:
+        args: What follows ``d3gd``. ``--debug`` may stand anywhere, and then errors keep their traceback.
+    """
+    debug = "--debug" in args
+    try:
+        code = app([arg for arg in args if arg != "--debug"], prog_name="d3gd", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _hush()
+        return PIPE
+    except StoppedError as stop:
+        return _say(str(stop), INTERRUPTED)
+    except (D3GDError, typer.TyperException) as error:
+        if debug:
+            traceback.print_exc()
+        return _say(f"error: {error if isinstance(error, D3GDError) else _usage(error, args)}", USAGE)
+    except MemoryError as error:
+        return _say(f"error: out of memory ({error}); make the network or the data smaller", FAILED)
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        kind = type(error).__name__
+        return _say(f"error: {kind}: {error}; this should not happen, --debug shows where it came from", FAILED)
+    if code == INTERRUPTED:
+        return _say("interrupted", INTERRUPTED)
+    return int(code or 0)
+
+
+def _usage(error: typer.TyperException, args: Sequence[str]) -> str:
+    commands = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    helping = ["d3gd", *[arg for arg in args if arg in commands][:1], "--help"]
+    return f"{error.format_message().rstrip('.?')}; see: {' '.join(helping)}"
+
+
+def _say(text: str, code: int) -> int:
+    print(" ".join(text.splitlines()), file=sys.stderr)
+    return code
+
+
+def _hush() -> None:
+    """Leave nothing to write when Python closes a pipe that nobody reads."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,147 @@
+# ruff: noqa: D301 - the \b that keeps typer from joining lines must be the character itself
+"""One's own experiment: to write it, to run it and to draw it."""
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from d3gd.cli.base import DIVERGED, INTERRUPTED, USAGE, StoppedError, app
+from d3gd.errors import D3GDError, RecordError
+
+_EXAMPLE = Path(__file__).parents[1] / "example.toml"
+
+
+class Axis(StrEnum):
+    """What curves are drawn against."""
+
+    iterations = "iterations"
+    bytes = "bytes"
+
+
+class Launcher(StrEnum):
+    """What connects the processes of a run."""
+
+    auto = "auto"
+    alone = "alone"
+    mpi = "mpi"
+    torch = "torch"
+
+
+@app.command()
+def init(path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml")) -> None:
+    """Write an example experiment to start from.
+
+    \b
+    Example:
+      d3gd init ring.toml
+    """
+    from d3gd import records
+
+    if path.exists():
+        raise RecordError(f"{path} exists already; choose another name, or move it away")
+    records.make_folder(path.parent)
+    records.write_atomically(path, _EXAMPLE.read_bytes())
+    print(f"wrote {path}\nnext:  d3gd run {path}")
+
+
+@app.command()
+def run(
+    experiment: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What to run; see d3gd init.")],
+    out: Annotated[Path | None, typer.Option(help="The run's folder; by default runs/NAME-SEED.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's newest checkpoint.")] = False,
+    iterations: Annotated[int | None, typer.Option(help="Instead of the file's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Instead of the file's.")] = None,
+    progress: Annotated[bool | None, typer.Option(help="By default only on a terminal.")] = None,
+    transport: Annotated[Launcher, typer.Option(help="By default that of mpiexec or torchrun.")] = Launcher.auto,
+    timeout: Annotated[float, typer.Option(help="Seconds that a process waits for another.")] = 60.0,
+) -> None:
+    """Run an experiment into a folder.
+
+    The folder gets the metrics (metrics.csv), the final models and weights, checkpoints, and a copy of the
+    experiment with all that is needed to repeat it. Exit code 3 means that the run diverged.
+
+    \b
+    Examples:
+      d3gd run experiment.toml
+      d3gd run experiment.toml --seed 1 --out runs/another
+      d3gd run experiment.toml --resume                     after Ctrl-C or a crash
+      d3gd run runs/experiment-0/experiment.toml --out runs/again
+      mpiexec -n 4 d3gd run experiment.toml                 agents divided among processes
+      torchrun --nproc-per-node 4 -m d3gd run experiment.toml
+    """
+    from d3gd import screens
+    from d3gd.settings import load
+    from d3gd.transports.launch import connect, is_first
+
+    try:
+        ranks = connect(transport.value, timeout=timeout)
+    except D3GDError:
+        if is_first():
+            raise
+        raise typer.Exit(USAGE) from None  # one process has said it
+    folder = Path()
+    try:
+        with ranks:
+            with ranks.together():
+                plan = load(experiment, iterations=iterations, seed=seed)
+                folder = out or Path("runs") / f"{experiment.stem}-{plan.seed}"
+                if ranks.rank == 0 and (folder / "settings.json").exists() and not resume:
+                    raise RecordError(_already(folder))
+                if ranks.rank == 0 and resume and not (folder / "settings.json").exists():
+                    print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
+            result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
+    except KeyboardInterrupt:
+        if ranks.rank > 0:
+            raise SystemExit(INTERRUPTED) from None  # one process says it
+        copy = folder / "experiment.toml"
+        source = copy if copy.exists() else experiment
+        again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])
+        saved = any(folder.glob("checkpoints/*/manifest.json"))
+        if not saved:
+            raise StoppedError(f"interrupted before the first checkpoint; start again with: {again}") from None
+        raise StoppedError(f"interrupted; the checkpoint in {folder} is good; go on with: {again}") from None
+    if ranks.rank == 0:
+        screens.show_result(result, folder, experiment)
+    raise typer.Exit(DIVERGED if result.status == "diverged" else 0)
+
+
+def _already(folder: Path) -> str:
+    """Say that a folder is taken, and from where its run can go on."""
+    saved = sorted(path.parent.name for path in folder.glob("checkpoints/*/manifest.json"))
+    where = f" from iteration {int(saved[-1])}" if saved and not (folder / "result.json").exists() else ""
+    return f"{folder} already holds a run; go on with it{where} (--resume) or choose another folder (--out)"
+
+
+@app.command()
+def plot(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs; unfinished ones are left out.")],
+    metric: Annotated[
+        list[str] | None, typer.Option(help="What to draw; may be repeated. [default: stationarity, disagreement]")
+    ] = None,
+    x: Annotated[Axis, typer.Option("--x", help="What to draw against.")] = Axis.iterations,
+    out: Annotated[Path, typer.Option(help="The figure: .png, .pdf or .svg.")] = Path("plot.png"),
+) -> None:
+    """Draw the curves of runs into one figure.
+
+    The legend names what differs between them.
+
+    \b
+    Examples:
+      d3gd plot runs/experiment-0
+      d3gd plot runs/* --metric loss --metric n_min_pi --out losses.pdf
+      d3gd plot runs/didgd runs/d3gd --x bytes
+    """
+    from d3gd.plots import labels_of, plot_runs
+    from d3gd.result import Result
+
+    finished = [run for run in runs if (run / "result.json").exists()]
+    if finished and len(finished) < len(runs):
+        left_out = ", ".join(str(run) for run in runs if run not in finished)
+        print(f"left out, not finished: {left_out}", file=sys.stderr)
+    results = labels_of((run.resolve().name, Result.load(run)) for run in finished or runs)
+    plot_runs(results, out, metrics=metric or (), x=x.value)
+    print(f"wrote {out}")

@@ -1,0 +1,81 @@
+# ruff: noqa: D301 - the \b that keeps typer from joining lines must be the character itself
+"""Networks, looked at before anything runs on them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from d3gd.cli.base import app
+from d3gd.errors import SettingsError
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def graph(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KIND|FILE.toml", help="A kind with its --key value pairs, or an experiment."),
+    ] = None,
+    edges: Annotated[Path | None, typer.Option(help="A CSV file with the columns source,target.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="metropolis, uniform, lazy or fastest_mixing. [default: metropolis]")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+) -> None:
+    """Describe a network and how well it mixes.
+
+    Prints its links and degrees, whether and how fast messages reach everyone, and how evenly agents are heard.
+    Without arguments, list the kinds of networks and their keys.
+
+    \b
+    Examples:
+      d3gd graph
+      d3gd graph erdos_renyi --n 20 --p 0.6 --seed 0
+      d3gd graph grid --rows 4 --columns 5 --torus
+      d3gd graph ring --n 50 --weights lazy --json
+      d3gd graph --edges links.csv
+      d3gd graph experiment.toml
+    """
+    from d3gd import screens
+    from d3gd.settings import load, make
+
+    names, keys = _named_and_keyed(words or [])
+    if edges is not None:
+        names, keys = [*names, "edges"], {**keys, "file": str(edges)}
+    if not names and not keys:
+        screens.show_kinds()
+        return
+    if len(names) != 1:
+        found = ", ".join(names) or "none"
+        raise SettingsError(f"found {found}: give one kind of network, or one file; d3gd graph lists the kinds")
+    (name,) = names
+    if name.endswith(".toml"):
+        if keys:
+            raise SettingsError(f"--{next(iter(keys))} does not go with {name}; change the file instead")
+        plan = load(name, optional=("algorithm", "iterations"), weights=weights and {"kind": weights})
+        (network, matrix), kind = plan.network(), plan.parts["weights"]["kind"]
+    else:
+        kind = weights or "metropolis"
+        network = make("graph", {"kind": name, **keys}, "d3gd graph")
+        matrix = make("weights", {"kind": kind}, "d3gd graph", graph=network)
+    screens.show_network(network, matrix, kind, as_json=json)
+
+
+def _named_and_keyed(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Sort words into names and ``--key value`` pairs, whose values are read as in a settings file."""
+    from d3gd.settings import value_of
+
+    names: list[str] = []
+    keys: dict[str, Any] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            names.append(word)
+            continue
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
+        keys[key.replace("-", "_")] = value_of(value)
+    return names, keys
