@@ -1,10 +1,9 @@
 """Print the table on AC-GT of docs/topologies.md: python docs/acgt_table.py (twenty minutes or so).
 
 Bytes until the stationarity has fallen to a share of its start. Every arm has its own step, of one grid for all, that
-was best on seeds that are not reported. Name cases to print only theirs.
+was best on seeds that are not reported.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -67,8 +66,8 @@ CASES: dict[str, tuple[Callable[[int], d3gd.Digraph], Callable[[int, int], Any],
 }
 
 
-def spent(arm: str, step: float, case: str, seed: int) -> tuple[float, float]:
-    """Return megabytes and iterations until the target; infinite if it is never met."""
+def spent(arm: str, step: float, case: str, seed: int) -> float:
+    """Return megabytes until the target; infinite if it is never met."""
     make_graph, make_problem, share = CASES[case]
     graph = make_graph(seed)
     problem = make_problem(graph.n, seed)
@@ -83,8 +82,7 @@ def spent(arm: str, step: float, case: str, seed: int) -> tuple[float, float]:
         metrics=["stationarity", "bytes"],
         target={"stationarity": share * start},
     )
-    met = result.status == "target"
-    return (result.metrics["bytes"][-1] / 1e6, result.iterations[-1]) if met else (np.inf, np.inf)
+    return float(result.metrics["bytes"][-1]) / 1e6 if result.status == "target" else np.inf
 
 
 def tuned(arm: str, case: str) -> float:
@@ -93,7 +91,7 @@ def tuned(arm: str, case: str) -> float:
     for step in STEPS:
         logs = 0.0
         for seed in TUNING:
-            logs += np.log(spent(arm, step, case, seed)[0])
+            logs += float(np.log(spent(arm, step, case, seed)))
             if logs == np.inf:
                 break
         if logs < least:
@@ -109,29 +107,28 @@ def measured(arm: str, case: str) -> tuple[float, np.ndarray]:
     return step, np.array([spent(arm, step, case, seed) for seed in SEEDS])
 
 
-def shown(value: float, digits: str) -> str:
-    """Return a number in words."""
-    return "never" if np.isinf(value) else format(value, digits)
+def column(case: str) -> dict[str, str]:
+    """Return a cell per arm: the ratio to the same tracking on all links, median and range over seeds, and the step."""
+    found = {arm: measured(arm, case) for arm in ARMS}
+    base = found[BASE][1]
+    cells = {}
+    for arm, (step, sent) in found.items():
+        ratios = sent / base
+        three = np.median(ratios), ratios.min(), ratios.max()
+        middle, low, high = ("never" if np.isinf(ratio) else f"{ratio:.2f}" for ratio in three)
+        cells[arm] = f"{middle} [{low}, {high}] @ {step:.2g}"
+    cells[BASE] = f"{np.median(base):.3g} MB @ {found[BASE][0]:.2g}"
+    return cells
 
 
-def main(cases: list[str]) -> None:
-    """Print a table per case; ratios are to the same tracking on all links, seed by seed."""
-    for case in cases:
-        print(f"\n{case}:\n\n| | step | iterations | MB | ratio |\n|---|---|---|---|---|", flush=True)
-        found = {arm: measured(arm, case) for arm in ARMS}
-        base = found[BASE][1][:, 0]
-        if np.isinf(base).any():
-            print(
-                f"{BASE} never got there on seeds {np.flatnonzero(np.isinf(base)).tolist()}; ratios are of the others."
-            )
-        for arm, (step, values) in found.items():
-            ratios = (values[:, 0] / base)[np.isfinite(base)]
-            sent, iterations = np.median(values, axis=0)
-            middle, low, high = (shown(value, ".2f") for value in (np.median(ratios), ratios.min(), ratios.max()))
-            cells = [f"{step:.2g}", shown(iterations, ".0f"), shown(sent, ".3g"), f"{middle} [{low}, {high}]"]
-            print(f"| {arm} | {' | '.join(cells)} |", flush=True)
+def main() -> None:
+    """Print the table."""
+    columns = {case: column(case) for case in CASES}
+    rows = [["", *columns], ["---"] * (1 + len(columns))]
+    rows += [[arm, *(cells[arm] for cells in columns.values())] for arm in ARMS]
+    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
 
 
 if __name__ == "__main__":
     with np.errstate(all="ignore"):
-        main(sys.argv[1:] or list(CASES))
+        main()
