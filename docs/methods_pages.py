@@ -22,8 +22,9 @@ _EMPTY = "<!-- comparison -->\n<!-- /comparison -->"
 _SECTIONS = ("Args:", "Example:", "References:")
 
 WHEN = {
-    "ACGT": "On undirected networks with several links an agent, to track gradients for about half of the bytes. Where "
-    "[measured](../topologies.md#ac-gt), `ExactDiffusion` spent fewer still.",
+    "ACGT": "On undirected networks with several links an agent, where bytes count more than rounds: it tracks "
+    "gradients for less than half of DIGing's, [as measured](../topologies.md#ac-gt). `ExactDiffusion` spends less on "
+    "some problems.",
     "Centralized": "Never on a network: it is the yardstick, what a method would do if mixing were perfect and free.",
     "D3GD": "To reproduce the paper, or to study weights that follow the data. `PerronD3GD` does the same job better.",
     "DGD": "On undirected networks, when some bias does not matter or steps fall anyway; the simplest there is.",
