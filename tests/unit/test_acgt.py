@@ -98,9 +98,6 @@ class Queues(Alone):
     def __init__(self, rank, ranks, queues, large):
         self.rank, self.ranks, self.large, self._queues = rank, ranks, large, queues
 
-    def buffer(self, array):
-        return array.reshape(-1).view(np.uint8)  # rows may leave packed and arrive where they are wanted
-
     def _start(self, sends, receives, tag):
         for peer, array in sends:
             self._queues[self.rank, peer].put((tag, array.copy()))

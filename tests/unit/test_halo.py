@@ -20,9 +20,6 @@ class Shelf(Alone):
     def __init__(self, rank, ranks, shelf, large):
         self.rank, self.ranks, self.large, self._shelf = rank, ranks, large, shelf
 
-    def buffer(self, array):
-        return array.reshape(-1).view(np.uint8)  # rows may leave packed and arrive where they are wanted
-
     def _start(self, sends, receives, tag):
         shelf = self._shelf
         for peer, array in sends:
