@@ -32,19 +32,6 @@ class Post(NamedTuple):
     mail: Mail  # each (edges, slots, 1 + width)  the messages, and when they arrive
 
 
-class Copies(Inbox):
-    """What each edge has to read, a copy per edge: neighbours may read the same agent at different times."""
-
-    def __init__(self, copies: dict[str, Floats]) -> None:
-        self._copies = copies
-
-    def __getattr__(self, name: str) -> Floats:
-        try:
-            return self._copies[name]
-        except KeyError:
-            raise AttributeError(f"nothing named {name!r} was sent") from None
-
-
 class ConditionedNetwork(Network):
     """The verbs, on what has arrived.
 
@@ -146,7 +133,8 @@ class ConditionedNetwork(Network):
         if not self._buffered:
             return inbox
         call, self._calls = self._calls, self._calls + 1
-        return Copies({name: self._newest(f"{call}_{name}", joined(getattr(inbox, name))) for name in arrays})
+        # A copy per edge: neighbours may read the same agent at different times.
+        return Inbox({name: self._newest(f"{call}_{name}", joined(getattr(inbox, name))) for name in arrays})
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Refuse: a row crosses an edge once, and if it does not arrive, agents end up with different tables."""

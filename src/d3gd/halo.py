@@ -21,7 +21,7 @@ class _Rounds(NamedTuple):
     """The rounds across a border."""
 
     border: Border
-    planned: dict[Kind, tuple[Round, set[str]]]  # with the names of the arrays that are wanted in two parts
+    planned: dict[Kind, Round]
 
 
 class Halo:
@@ -50,8 +50,8 @@ class Halo:
 
     def exchange(
         self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool], over: Bools | None = None
-    ) -> Callable[[], Mapping[str, Any]]:
-        """Send rows to all who hear this block, and return what waits for the rows of all whom it hears.
+    ) -> tuple[Mapping[str, Any], Callable[[], None] | None]:
+        """Send rows to all who hear this block, and return the rows of all whom it hears, and what waits for them.
 
         Args:
             arrays: What to send, by name.
@@ -60,36 +60,33 @@ class Halo:
                 of them are zero.
         """
         if self._whole:
-            return lambda: arrays
-        kind = tuple([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
+            return arrays, None
         rounds = self._all if over is None else self._over(over)
-        planned = rounds.planned.get(kind)
-        if planned is None:
-            names = {name for name, _, row in kind if apart((rounds.border.heard, *row))}
-            planned = rounds.planned[kind] = Round(rounds.border, kind, self.transport), names
-        plan, names = planned
+        # Everything here is done in every round, while others wait: for messages of 100 kB, calls are what costs.
+        kind = tuple([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
+        plan = rounds.planned.get(kind)
+        if plan is None:
+            plan = rounds.planned[kind] = Round(rounds.border, kind, self.transport, apart)
         self.wire_bytes += plan.wire_bytes
         self.transport.settle()
         delivery = plan.delivery()
         under_way = self.transport.post(plan.sends(arrays), delivery.receives, plan.what)
         rows: dict[str, Any] = {}
         for name, whole in delivery.arrays.items():
-            if name in names:
+            if name in plan.apart:
                 rows[name] = Received(arrays[name], whole)
             else:
                 whole[self._own] = arrays[name]  # while messages are on their way
                 rows[name] = whole
-        unpack = delivery.unpack
+        if not delivery.unpack:
+            return rows, under_way.wait
 
-        def arrive() -> dict[str, Any]:
-            nonlocal unpack
+        def arrive() -> None:
             under_way.wait()
-            for into, places, piece in unpack:
+            for into, places, piece in delivery.unpack:
                 into[places] = piece
-            unpack = []
-            return rows
 
-        return arrive
+        return rows, arrive
 
     def _over(self, edges: Bools) -> _Rounds:
         """Return the rounds over some edges; from one to the next they are mostly the same."""

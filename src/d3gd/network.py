@@ -37,17 +37,25 @@ class Inbox:
     """What a block's agents receive along their in-edges, one array per name that was sent; waited for at first use.
 
     Args:
-        arrived: Waits for all arrays and returns them.
+        rows: The arrays.
+        wait: Returns once they hold what was sent; by default they do already.
     """
 
-    def __init__(self, arrived: Callable[[], Mapping[str, Floats]]) -> None:
-        self._arrived = arrived
+    def __init__(self, rows: Mapping[str, Any], wait: Callable[[], None] | None = None) -> None:
+        self._rows, self._wait = rows, wait
+        if wait is None:
+            self.__dict__.update(rows)
 
     def __getattr__(self, name: str) -> Floats:
+        # Only asked for what is not an attribute yet.
+        if self._wait is not None:
+            self._wait()
         try:
-            return self._arrived()[name]
+            found: Floats = self._rows[name]
         except KeyError:
             raise AttributeError(f"nothing named {name!r} was sent") from None
+        self.__dict__.update(self._rows)
+        return found
 
 
 class Network:
@@ -119,7 +127,7 @@ class Network:
         """
         links = self._links if over is None else int(np.count_nonzero(over & ~self.loops))
         self.bytes_sent += links * sum([array.nbytes // len(array) for array in arrays.values()])
-        return Inbox(self.halo.exchange(arrays, self._apart, over))
+        return Inbox(*self.halo.exchange(arrays, self._apart, over))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Pass on what others have told: each agent sends the fresh rows of its table, with whose they are.

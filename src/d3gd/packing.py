@@ -1,7 +1,7 @@
 """What goes into which message when a rank exchanges rows with its peers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from sys import getrefcount
 from typing import Any, NamedTuple, TypeAlias
@@ -52,13 +52,17 @@ class Round:
         border: What crosses from and to the rank.
         kind: The arrays.
         transport: The ranks; it says from how many bytes on rows travel by themselves.
+        apart: Tells of which shape arrays are wanted in two parts, own rows and others.
 
     Attributes:
+        apart: The names of those arrays.
         what: The round in words; ranks whose words differ do not fit together.
         wire_bytes: What the rank sends each time.
     """
 
-    def __init__(self, border: Border, kind: Kind, transport: Transport) -> None:
+    def __init__(
+        self, border: Border, kind: Kind, transport: Transport, apart: Callable[[tuple[int, ...]], bool]
+    ) -> None:
         for name, dtype, _ in kind:
             if dtype not in _EXCHANGED:
                 raise TransportError(
@@ -66,6 +70,7 @@ class Round:
                 )
         self.what = "round " + ", ".join(f"{name} {dtype}{list(row)}" for name, dtype, row in kind)
         self._kind, self._transport, self._heard = kind, transport, border.heard
+        self.apart = {name for name, _, row in kind if apart((border.heard, *row))}
         self._sends = [
             message for peer, rows in border.sends.items() for message in self._messages(peer, rows, runs_of(rows))
         ]

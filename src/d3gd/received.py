@@ -17,7 +17,6 @@ class Received:
 
     Attributes:
         own: The block's own rows.
-        others: The rows that came.
 
     Example:
         >>> import numpy as np
@@ -27,9 +26,22 @@ class Received:
     """
 
     def __init__(self, own: Array, whole: Array) -> None:
-        self.own, self.others = own, whole[len(own) :]
-        self.shape, self.dtype = whole.shape, whole.dtype
-        self._whole, self._complete = whole, False
+        self.own, self._whole, self._complete = own, whole, False
+
+    @property
+    def others(self) -> Array:
+        """The rows that came."""
+        return self._whole[len(self.own) :]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of all rows in one array."""
+        return self._whole.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Its kind of numbers."""
+        return self._whole.dtype
 
     def joined(self) -> Array:
         """Return all rows in one array."""

@@ -9,6 +9,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -135,7 +136,7 @@ class Transport(ABC):
         self.settle()
         self._posts += 1
         try:
-            finish = self._start(sends, receives, zlib.crc32(what.encode()) % _TAGS)
+            finish = self._start(sends, receives, _tag(what))
         except LateError as late:
             raise self._reported(late, what) from None
         self._last = Pending(self, finish, what)
@@ -285,3 +286,8 @@ def leave(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+@lru_cache(maxsize=256)
+def _tag(what: str) -> int:
+    return zlib.crc32(what.encode()) % _TAGS
