@@ -6,6 +6,7 @@ What stands between the two `comparison` comments of a page is kept. Numbers sen
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ _EMPTY = "<!-- comparison -->\n<!-- /comparison -->"
 _SECTIONS = ("Args:", "Example:", "References:")
 
 WHEN = {
+    "ACGT": "On undirected networks with several links an agent, to track gradients for about half of the bytes. Where "
+    "[measured](../topologies.md#ac-gt), `ExactDiffusion` spent fewer still.",
     "Centralized": "Never on a network: it is the yardstick, what a method would do if mixing were perfect and free.",
     "D3GD": "To reproduce the paper, or to study weights that follow the data. `PerronD3GD` does the same job better.",
     "DGD": "On undirected networks, when some bias does not matter or steps fall anyway; the simplest there is.",
@@ -41,12 +44,17 @@ def numbers_sent(algorithm: Any) -> str:
     if algorithm.needs == "all agents":
         return "not counted: it sees all agents"
 
+    if isinstance(algorithm, d3gd.ACGT) and algorithm.prune > 0:  # what it spares depends on the network
+        return f"at most {numbers_sent(replace(algorithm, prune=0.0))}"
+    # From the 20th iteration to the 40th: past the first, and between two plans. Or that many cycles.
+    window = 20 * getattr(algorithm, "cycle", 1)
+
     def carried(n: int, d: int) -> float:
         graph = d3gd.graphs.complete(n)
         problem = d3gd.problems.quadratic(agents=n, dim=d)
-        seen = d3gd.run(algorithm, graph, problem, iterations=40, every=20, metrics=["bytes"]).metrics["bytes"]
-        # From the 20th to the 40th: past the first iterations, and between two plans.
-        return float(seen[2] - seen[1]) / (8 * 20 * graph.link_count)
+        run = d3gd.run(algorithm, graph, problem, iterations=2 * window, every=window, metrics=["bytes"])
+        seen = run.metrics["bytes"]
+        return float(seen[2] - seen[1]) / (8 * window * graph.link_count)
 
     per_d = carried(4, 64) - carried(4, 63)
     per_n = carried(5, 64) - carried(4, 64)
@@ -168,7 +176,8 @@ def index() -> str:
         "",
         "Every method of `d3gd.algorithms`, with a page of its own. In all of them a step size means the same: a step",
         "along the mean gradient. A link carries so many numbers an iteration, with d numbers in a model and n agents;",
-        "for PerronD3GD that is while weights are learned, and floods of plans come on top. What agents must know",
+        "for PerronD3GD that is while weights are learned, and floods of plans come on top. ACGT is silent on",
+        "links that it prunes. What agents must know",
         "is explained in `d3gd.algorithms.base`. Pages are written from the docstrings by",
         "`python docs/methods_pages.py`, all but what stands between their `comparison` comments.",
         "",

@@ -80,7 +80,6 @@ class ConditionedNetwork(Network):
         self._what, self._key = conditions, seed
         self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]
         self._ids = graph.keys[block.edges]
-        self._loops: Bools = self._from == self._to
         row = np.zeros(graph.n, dtype=np.int64)
         row[block.heard] = np.arange(len(block.heard))
         self._theirs, self._mine = row[self._from], row[self._to]  # of what an exchange brings, per edge
@@ -112,10 +111,10 @@ class ConditionedNetwork(Network):
         if gone:
             self._away = away.copy()
             self._away[gone] = True
-        self._sends = self._there(k) & ~self._away[self._from] & ~self._loops
-        delivers = self._sends | self._loops
+        self._sends = self._there(k) & ~self._away[self._from] & ~self.loops
+        delivers = self._sends | self.loops
         if what.loss > 0:
-            delivers &= (self._draw(k, _LOSS) >= what.loss) | self._loops
+            delivers &= (self._draw(k, _LOSS) >= what.loss) | self.loops
         self._arrived = delivers
         if self._buffered:
             slot = k % self._slots
@@ -134,8 +133,13 @@ class ConditionedNetwork(Network):
             return new
         return keep(old, new, {"agent": self._away[self.agents], "edge": self._away[self._to]})
 
-    def exchange(self, **arrays: Array) -> Inbox:
+    def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges; what is read is the newest that has arrived."""
+        if over is not None:
+            raise SettingsError(
+                "a method is silent on links that both ends have agreed on, which needs every message to arrive at "
+                "once; choose one that is not, such as DIGing"
+            )
         before = self.bytes_sent
         inbox = super().exchange(**arrays)
         self.bytes_sent = before + int(np.count_nonzero(self._sends)) * sum(a[0].nbytes for a in arrays.values())
@@ -169,6 +173,10 @@ class ConditionedNetwork(Network):
         values: Floats = np.add.reduce(rows * self.spread(v), axis=1).astype(np.float64)
         return values
 
+    def along(self, received: Rows, edges: slice = slice(None)) -> Floats:
+        """Return what every edge has to read, one's own row for what is missing."""
+        return self._copies(received)[edges]
+
     def heard(self, received: Rows) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the places of its in-edges and their rows, its own for what is missing."""
         rows = self._copies(received)
@@ -190,7 +198,7 @@ class ConditionedNetwork(Network):
         whole, left = self.reduce(a), self.reduce(kept)
         averages = np.abs(whole - 1) <= _ROUNDING
         alone = averages & (left == 0)
-        kept[self._loops] = np.where(alone, whole, kept[self._loops])
+        kept[self.loops] = np.where(alone, whole, kept[self.loops])
         return kept * self.spread(np.where(averages & ~alone, whole / np.where(left == 0, 1.0, left), 1.0))
 
     def _newest(self, name: str, rows: Floats) -> Floats:
@@ -231,7 +239,7 @@ class ConditionedNetwork(Network):
             late = np.full(len(self._to), float(most))
         else:
             late = np.floor((most + 1) * self._draw(k if self._what.delays == "each message" else 0, _DELAYS))
-        return np.where(self._loops, 0.0, late)
+        return np.where(self.loops, 0.0, late)
 
     def _draw(self, k: int, stream: int) -> Floats:
         return keyed_uniform(self._key, self._ids, k, 1, stream)[:, 0]

@@ -2,19 +2,26 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.packing import Kind, Round
-from d3gd.partition import partition
+from d3gd.partition import Border, partition
 from d3gd.received import Received
 from d3gd.state import expecting, flatten, kinds, restore
 from d3gd.transports.base import Transport
 
 S = TypeVar("S")
+
+
+class _Rounds(NamedTuple):
+    """The rounds across a border."""
+
+    border: Border
+    planned: dict[Kind, tuple[Round, set[str]]]  # with the names of the arrays that are wanted in two parts
 
 
 class Halo:
@@ -38,25 +45,28 @@ class Halo:
         self._whole = transport.ranks == 1
         self._agents, self._edges = parts.agents, parts.edges
         self._own = slice(0, len(self.block.agents))
-        self._rounds: dict[Kind, tuple[Round, set[str]]] = {}
+        self._all = _Rounds(self.block.border, {})
+        self._parts, self._some = parts, (np.empty(0, dtype=bool), self._all)
 
     def exchange(
-        self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool]
+        self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool], over: Bools | None = None
     ) -> Callable[[], Mapping[str, Any]]:
         """Send rows to all who hear this block, and return what waits for the rows of all whom it hears.
 
         Args:
             arrays: What to send, by name.
             apart: Tells of which shape arrays are wanted in two parts, own rows and others: see :class:`Received`.
+            over: Which of the block's edges are used, by both ends of a link; by default all. Rows that come along none
+                of them are zero.
         """
         if self._whole:
             return lambda: arrays
         kind = tuple([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
-        planned = self._rounds.get(kind)
+        rounds = self._all if over is None else self._over(over)
+        planned = rounds.planned.get(kind)
         if planned is None:
-            heard = len(self.block.heard)
-            names = {name for name, _, row in kind if apart((heard, *row))}
-            planned = self._rounds[kind] = Round(self.block, kind, self.transport), names
+            names = {name for name, _, row in kind if apart((rounds.border.heard, *row))}
+            planned = rounds.planned[kind] = Round(rounds.border, kind, self.transport), names
         plan, names = planned
         self.wire_bytes += plan.wire_bytes
         self.transport.settle()
@@ -74,12 +84,20 @@ class Halo:
         def arrive() -> dict[str, Any]:
             nonlocal unpack
             under_way.wait()
-            for into, piece in unpack:
-                into[:] = piece
+            for into, places, piece in unpack:
+                into[places] = piece
             unpack = []
             return rows
 
         return arrive
+
+    def _over(self, edges: Bools) -> _Rounds:
+        """Return the rounds over some edges; from one to the next they are mostly the same."""
+        used, rounds = self._some
+        if not np.array_equal(used, edges):
+            rounds = _Rounds(self._parts.narrowed(self.block, self.block.edges[edges]), {})
+            self._some = edges, rounds
+        return rounds
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Return the tables of all whom this block hears, and which of their rows are fresh; only those travel.

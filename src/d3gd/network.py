@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _VECTORS = 2000**2  # most numbers in the n-vectors of a block's agents
 _COPIED = 1 << 15  # bytes that are copied sooner than looked at in two places
 _SORTING = 16  # numbers that projecting an edge's value counts for
+_GATHERED = 1 << 16  # numbers that distances are taken of at a time, so that buffers stay in the cache
+_LINKS = 3  # the stream of the draws of links, apart from those of agents
 
 
 class Inbox:
@@ -61,6 +63,7 @@ class Network:
         agents: The indices of this block's agents.
         a0: The initial weights over the block's edges, :math:`A^0`.
         everywhere_a0: The initial weights over all edges of the network, known to all from the set-up.
+        loops: Which of the block's edges are self-loops.
         dtype: The precision of models; weights over edges, and what says how agents count, are always in double.
         bytes_sent: What :meth:`exchange` has sent over all edges into the block so far; self-loops are free.
         halo: The block's border, for the engine; algorithms have no use for it.
@@ -93,6 +96,7 @@ class Network:
         self.a0: Floats = self.block(weights.data)
         self._rows: Ints = np.searchsorted(self.agents, graph.targets[block.edges])
         self._sources: Ints = graph.sources[block.edges]
+        self.loops: Bools = self._sources == graph.targets[block.edges]
         self._place: Ints = np.full(graph.n, -1)
         self._place[block.heard] = np.arange(len(block.heard))
         # Entries in the order of the agents they come from: sums along a row then run alike on any number of ranks.
@@ -103,13 +107,19 @@ class Network:
         self._places: Ints = np.arange(len(self.agents))
         self._meter, self._memory = Meter(), Memory(LARGE)
 
-    def exchange(self, **arrays: Array) -> Inbox:
+    def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only communication there is.
 
         It returns at once, and the inbox is waited for at first use. What is sent must stay as it is.
+
+        Args:
+            over: Which of the block's edges are used, where links go both ways and both ends of each agree; by default
+                all. What the others would have brought is nobody's to read: their weights have to be zero.
+            arrays: What to send, by name.
         """
-        self.bytes_sent += self._links * sum([array.nbytes // len(array) for array in arrays.values()])
-        return Inbox(self.halo.exchange(arrays, self._apart))
+        links = self._links if over is None else int(np.count_nonzero(over & ~self.loops))
+        self.bytes_sent += links * sum([array.nbytes // len(array) for array in arrays.values()])
+        return Inbox(self.halo.exchange(arrays, self._apart, over))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Pass on what others have told: each agent sends the fresh rows of its table, with whose they are.
@@ -163,6 +173,21 @@ class Network:
         for first, last in pairwise(ends):
             yield slice(first, last), joined(received)[self._columns[first:last]]
 
+    def along(self, received: Rows, edges: slice = slice(None)) -> Floats:
+        """Return what came along every edge, one's own rows along self-loops; or along some of the edges."""
+        rows: Floats = joined(received)[self._columns[edges]]
+        return rows
+
+    def distances(self, x: Floats, received: Rows) -> Floats:
+        r"""Return :math:`\|x_j - x_i\|` for every edge j -> i, to the same bits at both ends of a link."""
+        values, piece = np.empty(len(self._columns)), max(1, _GATHERED // x.shape[1])
+        for first in range(0, len(values), piece):
+            some = slice(first, first + piece)
+            away = self.along(received, some) - x[self._rows[some]]
+            away *= away
+            values[some] = np.sqrt(np.add.reduce(away, axis=1))
+        return values
+
     def project(self, edges: Floats) -> Floats:
         """Project each agent's edge values onto its probability simplex."""
         return self._kernels(_SORTING).project(edges)
@@ -213,6 +238,12 @@ class Network:
     def draw(self, k: int) -> Floats:
         """Return a uniform number per agent, keyed by (seed, agent, iteration)."""
         return keyed_uniform(self._seed, self.agents, k, 1)[:, 0]
+
+    def draw_links(self, k: int) -> Floats:
+        """Return a uniform number per edge, keyed by (seed, link, iteration): the same at both ends of a link."""
+        targets = self.agents[self._rows]
+        links = np.minimum(self._sources, targets) * self.n + np.maximum(self._sources, targets)
+        return keyed_uniform(self._seed, links, k, 1, _LINKS)[:, 0]
 
     def everyone(self, values: Array) -> Array:
         """Return all agents' values: global knowledge, refused to whatever claims to be decentralized."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from d3gd.arrays import Array, Ints
 from d3gd.errors import TransportError
-from d3gd.partition import Block, runs_of
+from d3gd.partition import Border, runs_of
 from d3gd.transports.base import Messages, Transport
 
 Kind: TypeAlias = tuple[tuple[str, np.dtype, tuple[int, ...]], ...]  # name, numbers and shape of a row, per array
@@ -49,7 +49,7 @@ class Round:
     of rows that do if those are still large, and else in a copy. Both sides follow the same rule.
 
     Args:
-        block: The rank's part of the network.
+        border: What crosses from and to the rank.
         kind: The arrays.
         transport: The ranks; it says from how many bytes on rows travel by themselves.
 
@@ -58,21 +58,21 @@ class Round:
         wire_bytes: What the rank sends each time.
     """
 
-    def __init__(self, block: Block, kind: Kind, transport: Transport) -> None:
+    def __init__(self, border: Border, kind: Kind, transport: Transport) -> None:
         for name, dtype, _ in kind:
             if dtype not in _EXCHANGED:
                 raise TransportError(
                     f"{name} holds {dtype} numbers; ranks exchange float64 and float32 only: convert it"
                 )
         self.what = "round " + ", ".join(f"{name} {dtype}{list(row)}" for name, dtype, row in kind)
-        self._kind, self._transport, self._heard = kind, transport, len(block.heard)
+        self._kind, self._transport, self._heard = kind, transport, border.heard
         self._sends = [
-            message for peer, rows in block.sends.items() for message in self._messages(peer, rows, runs_of(rows))
+            message for peer, rows in border.sends.items() for message in self._messages(peer, rows, runs_of(rows))
         ]
         self._receives = [
             message
-            for peer, places in block.receives.items()
-            for message in self._messages(peer, np.arange(places.start, places.stop), block.runs[peer])
+            for peer, places in border.receives.items()
+            for message in self._messages(peer, places, border.runs[peer])
         ]
         packed = [None if m.straight else np.empty(m.size, dtype=np.uint8) for m in self._sends]
         self._packed = [(None, None) if array is None else (array, transport.buffer(array)) for array in packed]
@@ -135,23 +135,24 @@ class Delivery:
         transport: The ranks.
 
     Attributes:
-        arrays: All rows of each array; only those of others are filled by messages.
+        arrays: All rows of each array; only those of others are filled by messages, and those that never come are zero.
         receives: The messages' senders, and buffers to receive them.
         unpack: What to copy where once they have arrived.
     """
 
     def __init__(self, kind: Kind, heard: int, messages: Sequence[_Message], transport: Transport) -> None:
-        self.arrays: dict[str, Array] = {name: np.empty((heard, *row), dtype) for name, dtype, row in kind}
+        self.arrays: dict[str, Array] = {name: np.zeros((heard, *row), dtype) for name, dtype, row in kind}
         self.receives: list[tuple[int, Any]] = []
-        self.unpack: list[tuple[Array, Array]] = []
-        for peer, places, pieces, size in messages:
-            if len(pieces) == 1:
+        self.unpack: list[tuple[Array, slice | Ints, Array]] = []
+        for message in messages:
+            peer, places, pieces, size = message
+            if message.straight:
                 self.receives.append((peer, transport.buffer(self.arrays[pieces[0].name][places])))
                 continue
             packed = np.empty(size, dtype=np.uint8)
             self.receives.append((peer, transport.buffer(packed)))
             for name, dtype, shape, place in pieces:
-                self.unpack.append((self.arrays[name][places], packed[place].view(dtype).reshape(shape)))
+                self.unpack.append((self.arrays[name], places, packed[place].view(dtype).reshape(shape)))
         self._idle = self._references()
 
     @property

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,28 @@ class Block:
     heard: Ints
     sends: Mapping[int, Ints]
     receives: Mapping[int, slice]
+    runs: Mapping[int, list[int]]
+
+    @cached_property
+    def border(self) -> "Border":
+        """All that crosses."""
+        receives = {peer: np.arange(places.start, places.stop) for peer, places in self.receives.items()}
+        return Border(len(self.heard), self.sends, receives, self.runs)
+
+
+class Border(NamedTuple):
+    """What crosses from and to a block in a round.
+
+    Attributes:
+        heard: How many rows a block has room for, its own and others'.
+        sends: Which of the block's agents each rank hears.
+        receives: Where the rows of each rank go.
+        runs: How many of those lie together there, run after run.
+    """
+
+    heard: int
+    sends: Mapping[int, Ints]
+    receives: Mapping[int, Ints]
     runs: Mapping[int, list[int]]
 
 
@@ -94,6 +117,27 @@ class Partition:
                 peer: runs_of(np.searchsorted(self.agents[peer], rows)) for peer, rows in theirs.items() if rows.size
             },
         )
+
+    def narrowed(self, block: Block, edges: Ints) -> Border:
+        """Return what crosses where only some of the edges into a block are used, and those both ways.
+
+        Args:
+            block: The block.
+            edges: The edges that are used, as places in the graph's CSR order.
+        """
+        sources, targets = self.graph.sources[edges], self.graph.targets[edges]
+        home = self.owner[sources]
+        sends: dict[int, Ints] = {}
+        receives: dict[int, Ints] = {}
+        runs: dict[int, list[int]] = {}
+        for peer, places in block.receives.items():
+            crossing = home == peer
+            theirs = np.unique(sources[crossing])
+            if theirs.size:
+                sends[peer] = np.searchsorted(block.agents, np.unique(targets[crossing]))
+                receives[peer] = places.start + np.searchsorted(block.heard[places], theirs)
+                runs[peer] = runs_of(np.searchsorted(self.agents[peer], theirs))
+        return Border(len(block.heard), sends, receives, runs)
 
     def _heard(self, rank: int) -> Ints:
         return np.unique(self.graph.sources[self.edges[rank]])

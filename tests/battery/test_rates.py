@@ -10,7 +10,7 @@ from tests.methods import every_method
 from tests.paper.stepping import states
 
 # While weights move, or Perron weights are averaged over time, there is no factor.
-MOVING = ("D3GD", "DiDGD tracked averaged", "PerronD3GD planned", "PerronD3GD local")
+MOVING = ("ACGT", "D3GD", "DiDGD tracked averaged", "PerronD3GD planned", "PerronD3GD local")
 METHODS = {name: algorithm for name, algorithm in every_method(0.25).items() if not name.startswith(MOVING)}
 ORDER = 8  # modes of convergence that are told apart
 

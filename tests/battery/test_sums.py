@@ -55,6 +55,7 @@ def _pushed_and_tracked(a, net, s, after, g, pi):
 
 
 SUMS = {
+    "ACGT": _tracked_gradients,
     "Centralized": _all_alike,
     "D3GD": _trackers_are_averages,  # nothing more, since its weights move
     "DGD": _mean_follows_gradients,

@@ -38,7 +38,8 @@ def methods():
     """Every method of the catalogue, once for each different claim that its variants make."""
     found = {}
     for algorithm in every_method(0.1).values():
-        if getattr(algorithm, "rule", "") != "planned":  # refused under any conditions
+        # Refused under any conditions: agents must come to know the same.
+        if getattr(algorithm, "rule", "") != "planned" and not isinstance(algorithm, d3gd.ACGT):
             found.setdefault((type(algorithm), algorithm.survives, algorithm.relies_on), algorithm)
     return list(found.values())
 

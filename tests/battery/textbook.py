@@ -7,6 +7,7 @@ models of all iterations. To be picked up by the battery, a function has the nam
 import numpy as np
 
 from tests.paper import textbook as paper
+from tests.unit.test_random import reference
 
 
 def perron(A):
@@ -119,6 +120,42 @@ def DIGing(setting, A, C, gradients, X, T):
         moves.get(setting.combine, lambda X, S: A @ (X - alpha * S)),
         tracks.get(setting.combine, lambda S, new, G, k: A @ S + new - G),
     )
+
+
+def ACGT(setting, A, C, gradients, X, T):
+    """The recurrence of its docstring; who gives up whom is a race of exponential clocks, one clock per link."""
+    n, alpha = len(X), setting.step_size
+    near = [[j for j in range(n) if j != i and A[i, j] > 0] for i in range(n)]
+
+    def gives_up(i, M, k):
+        away = {j: np.linalg.norm(M[i] - M[j]) for j in near[i]}
+        mean = sum(away.values()) / len(near[i])
+        clock = {j: -np.log(1 - reference(0, min(i, j) * n + max(i, j), k, 0, 3)) for j in near[i]}
+        rings = sorted(near[i], key=lambda j: clock[j] * np.exp(setting.sharpness * away[j] / mean))
+        return rings[: int(setting.prune * len(rings))]
+
+    def metropolis(M, k):
+        gone = [gives_up(i, M, k) for i in range(n)]
+        left = [[j for j in near[i] if j not in gone[i] and i not in gone[j]] for i in range(n)]
+        W = np.zeros((n, n))
+        for i in range(n):
+            for j in left[i]:
+                W[i, j] = 1 / (1 + max(len(left[i]), len(left[j])))
+            W[i, i] = 1 - W[i].sum()
+        return W
+
+    S = G = gradients(X)
+    path, pruned = [X], A
+    for k in range(T):
+        M = X - alpha * S
+        first = k % setting.cycle == 0
+        W = A if first else pruned
+        pruned = metropolis(M, k) if first else pruned
+        X = W @ M
+        new = gradients(X)
+        S, G = W @ S + new - G, new
+        path.append(X)
+    return path
 
 
 def PushPull(setting, A, C, gradients, X, T):

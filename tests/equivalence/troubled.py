@@ -1,4 +1,4 @@
-"""What every rank runs on a network that changes, loses and delays messages, and whose agents pause."""
+"""What every rank runs on a network that changes, loses and delays messages, and whose agents pause or are silent."""
 
 import sys
 from pathlib import Path
@@ -28,24 +28,28 @@ METHODS = {
 }
 
 
+BOTH_WAYS = d3gd.Digraph.from_edges(AGENTS, [*GRAPH.edges, *GRAPH.edges[:, ::-1]])
+
+
 def runs(folder, iterations, transport=None):
-    """Every method under all conditions, from where its folder stands."""
-    for name, method in METHODS.items():
-        for which, conditions in CONDITIONS.items():
-            yield (
-                f"{name}, {which}",
-                d3gd.run(
-                    method,
-                    GRAPH,
-                    lambda agents: d3gd.problems.quadratic(agents=AGENTS, dim=7, block=agents),
-                    iterations=iterations,
-                    conditions=conditions,
-                    out=Path(folder) / f"{name} {which}",
-                    checkpoint_every=23,
-                    resume=True,
-                    transport=transport,
-                ),
-            )
+    """Every method under all conditions, from where its folder stands; and one that is silent on links by itself."""
+    cases = [(name, which) for name in METHODS for which in CONDITIONS]
+    for name, which in [*cases, ("ACGT", "silent")]:
+        method, graph = METHODS.get(name, d3gd.ACGT(step_size=0.02)), GRAPH if name in METHODS else BOTH_WAYS
+        yield (
+            f"{name}, {which}",
+            d3gd.run(
+                method,
+                graph,
+                lambda agents: d3gd.problems.quadratic(agents=AGENTS, dim=7, block=agents),
+                iterations=iterations,
+                conditions=CONDITIONS.get(which),
+                out=Path(folder) / f"{name} {which}",
+                checkpoint_every=23,
+                resume=True,
+                transport=transport,
+            ),
+        )
 
 
 def main(folder, iterations):

@@ -14,6 +14,7 @@ ALGORITHMS = {
     **every_method(0.05),
     "DiDGD warmup": d3gd.DiDGD(step_size=d3gd.schedules.Decay(0.1), warmup=3),
     "D3GD decentralized, some": d3gd.D3GD(step_size=0.1, participation=0.6),
+    "ACGT, short cycles": d3gd.ACGT(step_size=0.05, cycle=2, prune=0.8, sharpness=1.0),
 }
 # Plans wait for sketches to travel, and local weights move at the end of an epoch; all others have shown after a few
 # iterations whether bits agree.

@@ -54,6 +54,22 @@ def runs(conditions, method=AVERAGED, **options):
 # Rows and rates ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("delay", [0, 2])
+def test_what_comes_along_edges_is_what_agents_hear(delay):
+    rounds = Rounds(Conditions(loss=0.4, delay=delay))
+    for k in rounds.of(6):
+        rows = rounds.net.exchange(x=np.arange(N)[:, None] + 10.0 * k).x
+        heard = np.concatenate([values for _, values in rounds.net.heard(rows)])
+        assert np.array_equal(rounds.net.along(rows), heard)
+        assert np.array_equal(rounds.net.along(rows, slice(3, 7)), heard[3:7])
+
+
+def test_silence_that_two_ends_agree_on_is_refused():
+    net = Rounds(Conditions(loss=0.4)).net
+    with pytest.raises(SettingsError, match="every message to arrive at once"):
+        net.exchange(over=~net.loops, x=np.ones((N, 1)))
+
+
 @examples(25)
 @given(
     loss=st.floats(0, 0.95),

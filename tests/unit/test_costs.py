@@ -41,8 +41,9 @@ def stepped(method, n, d, iterations=1, choice=None):
     return net, s
 
 
-# These mix what they have just computed from what arrived, so that they wait for their neighbours twice.
-TWO_ROUNDS = {("DIGing", "both")}
+# These send on at once what they compute from what arrived, so that they wait for their neighbours twice; AC-GT only in
+# the first iteration of a cycle, and there three times.
+TWO_ROUNDS = {("DIGing", "both"), ("ACGT",)}
 
 
 @pytest.mark.parametrize(("method", "choice"), ALL)

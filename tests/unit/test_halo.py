@@ -58,6 +58,38 @@ def test_a_round_brings_what_one_process_would_see(graph, data):
         assert sum(net.halo.wire_bytes for net in nets) == sum(net.bytes_sent for net in nets)
 
 
+@examples(50)
+@given(digraphs(min_n=2), st.data())
+def test_a_round_over_some_links_brings_their_rows_and_zeros(graph, data):
+    graph = d3gd.Digraph.from_edges(graph.n, [*graph.edges, *graph.edges[:, ::-1]])
+    nets = networks(graph, data.draw(st.integers(2, graph.n)), data.draw(st.sampled_from([1, 40, np.inf])))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    x, t = rng.normal(size=(graph.n, 3)), rng.normal(size=graph.n).astype(np.float32)
+    nothing = np.full_like(x, np.nan)
+    used = np.triu(rng.random((graph.n, graph.n)) < data.draw(st.floats(0, 1)), 1)
+    used = (used | used.T)[graph.targets, graph.sources]
+    count = np.count_nonzero(used & (graph.sources != graph.targets))
+    for _ in range(2):
+        before = [net.halo.wire_bytes for net in nets], [net.bytes_sent for net in nets]
+        # What lies in memory from the last round must not be met again.
+        boxes = [net.exchange(x=nothing[net.agents], t=t[net.agents]) for net in nets]
+        for box in boxes:
+            _ = box.x, box.t
+        del boxes, box
+        boxes = [net.exchange(over=net.block(used), x=x[net.agents], t=t[net.agents]) for net in nets]
+        for net, box in zip(nets, boxes, strict=True):
+            heard = net.halo.block.heard
+            edges = net.block(used)
+            sources = graph.sources[net.halo.block.edges]
+            comes = np.isin(heard, sources[edges]) | np.isin(heard, net.agents)
+            assert np.array_equal(box.x, np.where(comes[:, None], x[heard], 0))
+            assert np.array_equal(box.t, np.where(comes, t[heard], 0))
+        links = graph.link_count + count
+        assert sum(net.bytes_sent for net in nets) - sum(before[1]) == links * 28
+        if len(nets) == graph.n:
+            assert sum(net.halo.wire_bytes for net in nets) - sum(before[0]) == links * 28
+
+
 @examples(20)
 @given(digraphs(min_n=2, max_n=8), st.sampled_from([np.float64, np.float32]), st.data())
 def test_a_relay_brings_what_one_process_would_see_and_counts_what_travels(graph, dtype, data):

@@ -82,6 +82,29 @@ def test_heard_is_what_the_in_edges_carry(case, rng):
         assert np.array_equal(rows, x[graph.sources[places]])
 
 
+@given(networks, rngs)
+def test_along_is_what_every_edge_brings_and_distances_are_to_it(case, rng):
+    graph, net = case
+    x = rng.normal(size=(7, 3))
+    assert np.array_equal(net.along(x), x[graph.sources])
+    expected = np.linalg.norm(x[graph.sources] - x[graph.targets], axis=1)
+    np.testing.assert_allclose(net.distances(x, x), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("d", [1, 7, 500])
+def test_both_ends_of_a_link_find_the_same_distance_and_draw(d, monkeypatch):
+    graph = d3gd.graphs.complete(9)
+    net = Network(graph, d3gd.weights.metropolis(graph), seed=3)
+    x = np.random.default_rng(0).normal(size=(9, d))
+    for values in (net.distances(x, x), net.draw_links(5)):
+        dense = graph.matrix(values).toarray()
+        assert np.array_equal(dense, dense.T)
+        assert len(np.unique(dense[np.triu_indices(9, 1)])) == 36
+    whole = net.distances(x, x)
+    monkeypatch.setattr("d3gd.network._GATHERED", 2 * d)
+    assert np.array_equal(net.distances(x, x), whole)
+
+
 def test_own_entries_of_unit_vectors_are_one():
     _, net = make(0)
     assert np.array_equal(net.eye(), np.eye(7))

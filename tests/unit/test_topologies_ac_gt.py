@@ -12,8 +12,9 @@ import d3gd
 from d3gd import graphs, weights
 from d3gd.digraph import Digraph
 from d3gd.errors import D3GDError
+from d3gd.pruning import given_up, order
+from d3gd.random import keyed_uniform
 from d3gd.topologies import ac_gt
-from d3gd.topologies.ac_gt import _given_up, _order
 from tests.strategies import examples
 
 
@@ -70,8 +71,9 @@ def test_draws_follow_the_probabilities_one_after_the_other() -> None:
     w = np.exp(-beta * d / d.mean())
     p = w / w.sum()
     chance = np.array([sum(p[a] * p[b] / (1 - p[a]) for a, b in ((x, y), (y, x))) for x, y in ((1, 2), (0, 2), (0, 1))])
-    order = _order(np.arange(3 * agents), np.tile(d, agents), beta, seed=0)
-    kept = ~_given_up(np.repeat(np.arange(agents), 3), order, 0.7).reshape(agents, 3)
+    draws = keyed_uniform(0, np.arange(3 * agents), 0, 1)[:, 0]
+    race = order(np.tile(d, agents), d.mean(), beta, draws)
+    kept = ~given_up(np.repeat(np.arange(agents), 3), race, 0.7).reshape(agents, 3)
     assert np.all(kept.sum(axis=1) == 1)
     error = np.sqrt(chance * (1 - chance) / agents)
     assert np.all(np.abs(kept.mean(axis=0) - chance) < 5 * error)

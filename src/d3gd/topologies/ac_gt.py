@@ -6,9 +6,8 @@ import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digraph import Digraph, as_count
-from d3gd.errors import SettingsError
+from d3gd.pruning import given_up, order, require_pruning
 from d3gd.random import keyed_uniform
-from d3gd.schedules import within
 from d3gd.topologies.base import Topology, rows_per_agent
 from d3gd.weights import metropolis
 
@@ -58,9 +57,7 @@ def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float
     graph.require_undirected("AC-GT", "stl_fw, which finds links of its own")
     graph.require_strongly_connected()
     rows = rows_per_agent(values, "values", graph.n)
-    within("prune", prune, 0, 1)
-    if isinstance(sharpness, bool) or not isinstance(sharpness, (int, float)) or not sharpness >= 0:
-        raise SettingsError(f"sharpness = {sharpness!r}: it must be 0 or more; inf prunes the most similar neighbours")
+    require_pruning(prune, sharpness)
     seed = as_count(seed, "seed", at_least=0)
     if graph.link_count == 0:
         return Topology(graph, metropolis(graph))
@@ -68,32 +65,11 @@ def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float
     distances: Floats = np.linalg.norm(rows[sources] - rows[targets], axis=1)
     keys = targets * graph.n + sources
     reverse = np.searchsorted(keys, sources * graph.n + targets)
-    kept = ~_given_up(targets, _order(keys, distances, sharpness, seed), prune)
+    draws = keyed_uniform(seed, keys, 0, 1)[:, 0]
+    kept = ~given_up(targets, order(distances, float(distances.mean()), sharpness, draws), prune)
     stays = (kept & kept[reverse]) | _on_tree(graph.n, sources, targets, distances)
     pruned = Digraph.from_edges(graph.n, graph.edges[stays], graph.labels)
     return Topology(pruned, metropolis(pruned))
-
-
-def _order(keys: Ints, distances: Floats, sharpness: float, seed: int) -> Floats:
-    """Return numbers, one per link; links are given up in their order, the smallest first."""
-    if math.isinf(sharpness):
-        return distances
-    # Drawing without replacement with probabilities p is a race of exponential clocks with rates p.
-    u = keyed_uniform(seed, keys, 0, 1)[:, 0]
-    mean = float(distances.mean())
-    with np.errstate(divide="ignore"):  # a clock that rings at once has the logarithm -inf, which is right
-        clocks = np.log(-np.log1p(-u))
-    return clocks + (sharpness * distances / mean if mean > 0 else 0.0)
-
-
-def _given_up(targets: Ints, order: Floats, prune: float) -> Bools:
-    """Mark the links that the agent at their end gives up; ``targets`` ascend."""
-    degrees = np.bincount(targets)
-    sorted_links = np.lexsort((order, targets))
-    places = np.arange(len(targets)) - (np.cumsum(degrees) - degrees)[targets]
-    given_up = np.zeros(len(targets), dtype=bool)
-    given_up[sorted_links] = places < np.floor(prune * degrees)[targets]
-    return given_up
 
 
 def _on_tree(n: int, sources: Ints, targets: Ints, distances: Floats) -> Bools:

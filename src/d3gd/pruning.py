@@ -1,0 +1,60 @@
+"""Which links agents give up: those to neighbours with similar values, by chance or always."""
+
+import math
+
+import numpy as np
+
+from d3gd.arrays import Bools, Floats, Ints
+from d3gd.errors import SettingsError
+from d3gd.schedules import within
+
+
+def require_pruning(prune: float, sharpness: float) -> None:
+    """Refuse settings that prune everything, or the different before the similar."""
+    within("prune", prune, 0, 1)
+    if isinstance(sharpness, bool) or not isinstance(sharpness, (int, float)) or not sharpness >= 0:
+        raise SettingsError(f"sharpness = {sharpness!r}: it must be 0 or more; inf prunes the most similar neighbours")
+
+
+def order(distances: Floats, unit: Floats | float, sharpness: float, draws: Floats) -> Floats:
+    r"""Return a number per link; an agent gives up its links in their order, the smallest first.
+
+    To draw one link after the other without replacement, each time with probabilities
+    :math:`p_j \propto \exp(-\beta d_j / \bar d)`, is a race of exponential clocks with rates :math:`p_j`. The numbers
+    are the logarithms of their times.
+
+    Args:
+        distances: How far apart a link's ends are.
+        unit: What distances are measured in, :math:`\bar d`, one for all or one per link; where it is 0, so are they.
+        sharpness: :math:`\beta`; infinite for no race at all: the distances decide.
+        draws: A uniform number per link.
+
+    Example:
+        >>> order(np.array([3.0, 1.0]), 2.0, 1.0, np.array([0.5, 0.5])).round(3)
+        array([1.133, 0.133])
+    """
+    if math.isinf(sharpness):
+        return distances
+    with np.errstate(divide="ignore"):  # a clock that rings at once has the logarithm -inf, which is right
+        clocks: Floats = np.log(-np.log1p(-draws))
+    return clocks + np.divide(sharpness * distances, unit, out=np.zeros_like(distances), where=np.asarray(unit) > 0)
+
+
+def given_up(agents: Ints, order: Floats, prune: float) -> Bools:
+    r"""Mark the links that agents give up, :math:`\lfloor \kappa d_i \rfloor` of each.
+
+    Args:
+        agents: The agent of every link, ascending.
+        order: The order in which it gives them up.
+        prune: :math:`\kappa`, the share.
+
+    Example:
+        >>> given_up(np.array([0, 0, 1, 1]), np.array([2.0, 1.0, 3.0, 4.0]), 0.5)
+        array([False,  True,  True, False])
+    """
+    degrees = np.bincount(agents)
+    sorted_links = np.lexsort((order, agents))
+    places = np.arange(len(agents)) - (np.cumsum(degrees) - degrees)[agents]
+    gone = np.zeros(len(agents), dtype=bool)
+    gone[sorted_links] = places < np.floor(prune * degrees)[agents]
+    return gone
