@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from cases import Steps, fair, interleaved, quiet, regular
-from overhead import known
 
 import d3gd
 from d3gd.kernels.threads import cores
@@ -74,4 +73,4 @@ if __name__ == "__main__":
         print(row)
     case = regular(100_000, 8, 8, 10)
     with quiet():
-        print(step_memory(lambda: Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed"), known(case))))
+        print(step_memory(lambda: Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed"))))

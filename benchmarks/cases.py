@@ -82,10 +82,9 @@ def interleaved(works, *, times, repeats):
 class Steps:
     """An algorithm that goes on stepping, without the engine, from where it stands."""
 
-    def __init__(self, case, algorithm, state=None):
+    def __init__(self, case, algorithm):
         self.case, self.algorithm, self.net, self.k = case, algorithm, case.net(), 0
-        x0 = np.zeros((case.graph.n, case.problem.dim))
-        self.state = algorithm.init(self.net, x0) if state is None else state(self.net, x0)
+        self.state = algorithm.init(self.net, np.zeros((case.graph.n, case.problem.dim)))
 
     def __call__(self):
         x = self.algorithm.point(self.state)

@@ -13,10 +13,7 @@ import plain
 from cases import Steps, fair, figure1, interleaved, quiet, regular
 
 import d3gd
-from d3gd.algorithms.perron import PerronState
-from d3gd.rules.fixed import Known
 from d3gd.rules.planned import Planned
-from d3gd.spectrum import perron
 
 TARGETS = {"Di-DGD": 0.15, "D3GD decentralized": 0.4, "PerronD3GD": 0.25}
 
@@ -107,23 +104,13 @@ def alone(file):
     return done.stdout.strip().splitlines()[-1]
 
 
-def known(case):
-    """PerronD3GD's state without the spectral gap, which takes long to find and does not change the time of a step."""
-
-    def state(net, x0):
-        facts = Known(a=net.everywhere_a0, pi=perron(case.weights), shrinks=0.9)
-        return PerronState(x=x0, w=np.zeros_like(x0), rule=facts)
-
-    return state
-
-
 def large(n, classes, features, samples, quick):
     """Steps without the engine, with known Perron weights, and mixing against a copy."""
     case = regular(n, classes, features, samples)
     steps = {
         "Di-DGD": Steps(case, d3gd.DiDGD(step_size=0.1, perron="known")),
         "D3GD decentralized": Steps(case, d3gd.D3GD(step_size=0.1, perron="known")),
-        "PerronD3GD": Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed"), known(case)),
+        "PerronD3GD": Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed")),
     }
     if n <= 2000:
         steps["Di-DGD, tracked"] = Steps(case, d3gd.DiDGD(step_size=0.1))

@@ -20,7 +20,7 @@ from d3gd.network import Network
 from d3gd.transports.mpi import MPI
 
 LAUNCHERS = {"MPI": ["mpiexec", "-n", "2", "python"], "gloo": ["torchrun", "--nproc-per-node", "2"]}
-SIZES = (12_500, 125_000, 1_250_000)  # numbers of 8 bytes that an agent's model holds
+SIZES = (12_500, 50_000, 125_000, 1_250_000)  # numbers of 8 bytes that an agent's model holds
 PAUSE = 2e-3  # seconds that work elsewhere takes
 
 
@@ -100,7 +100,7 @@ def rounds(transport, repeats):
         ("x and Y of 7 of 8 agents", d3gd.graphs.exponential(8 * ranks), 20),
     ]
     for name, graph, trackers in cases:
-        for numbers in SIZES if graph.n == ranks else SIZES[:-1]:
+        for numbers in SIZES if graph.n == ranks else SIZES[:3:2]:
             net = Network(graph, d3gd.weights.metropolis(graph), transport=transport)
             block, own = net.halo.block, len(net.agents)
             arrays = {"x": np.ones((own, numbers))} | ({"Y": np.ones((own, trackers))} if trackers else {})
@@ -122,7 +122,7 @@ def overlaps(transport, repeats):
     rng = np.random.default_rng(0)
     data, theta = rng.normal(size=(800, 785)), rng.normal(size=(785, 10))
     works = {"on these cores": lambda: data.T @ (data @ theta), "elsewhere": lambda: time.sleep(PAUSE)}
-    for numbers in SIZES[1:]:
+    for numbers in SIZES[2:]:
         x = np.ones((1, numbers))
         for name, work in works.items():
 
