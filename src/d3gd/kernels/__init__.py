@@ -2,8 +2,10 @@
 
 Loading the compiled kernels takes some tenths of a second, and compiling them, once per machine, some seconds. What
 is small is therefore left to NumPy until it has been asked for often. Both give the same bits: they add up in the same
-order, without fused multiply-adds (where SciPy was built with those, as on ARM, mixing agrees to rounding). Besides,
-it is the size of the whole network that counts, not of a block of agents, so that all ranks take the same way.
+order, without fused multiply-adds, and the sigmoid's exponential is the C library's. Where SciPy was built otherwise,
+with fused multiply-adds as on ARM or with another exponential, they agree to rounding; and since each process begins to
+use them when it pays for it, ranks may then differ by as much. For large calls of the verbs it is the size of the whole
+network that counts, so that there all ranks take the same way.
 """
 
 import sys
