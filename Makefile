@@ -1,6 +1,7 @@
 # make reproduce   the paper's figures and the table of its claims, into results/
 # make test        lint, types and the test suite
 # make fuzz      the property tests with new draws, FUZZ times as many (30 by default)
+# make study       the study of PerronD3GD, into docs/study (QUICK=1 for minutes instead of half an hour)
 # make bench       targets of speed and memory, measured, into docs/benchmarks.md (QUICK=1 for fewer repeats)
 # All build .venv from constraints.txt first and work in either order.
 
@@ -12,10 +13,13 @@ OUT    ?= results
 SEEDS  ?= 10
 FUZZ   ?= 30
 
-.PHONY: reproduce bench fuzz test lint types suite clean
+.PHONY: reproduce study bench fuzz test lint types suite clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
+
+study: $(VENV)/.dev
+	$(BIN)/python -m studies $(if $(QUICK),--quick --out study-quick,--out docs/study)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)

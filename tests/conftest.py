@@ -1,9 +1,9 @@
-"""Every test draws its examples as `tests.strategies` says, whether it imports it or not; and shared fixtures."""
+"""Shared fixtures; and every test draws its examples as `tests.helpers.strategies` says."""
 
 import pytest
 
-import tests.strategies  # noqa: F401
-from d3gd.experiments import compare_figure
+import tests.helpers.strategies  # noqa: F401
+from d3gd.comparison import figure as compare_figure
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
     from d3gd.algorithms.sgp import SGP
+    from d3gd.comparison.compare import compare
     from d3gd.conditions import Conditions
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
-    from d3gd.experiments.compare import compare
     from d3gd.result import Result
 
 __version__ = "0.1.0"
@@ -45,7 +45,7 @@ _HOMES = {
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
     "Result": "result",
-    "compare": "experiments.compare",
+    "compare": "comparison.compare",
     "SGP": "algorithms.sgp",
     "run": "engine",
 }

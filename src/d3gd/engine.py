@@ -11,26 +11,27 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from d3gd import records
 from d3gd import weights as weighting
 from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.arrays import CSR, Floats
-from d3gd.conditioned import ConditionedNetwork, Under
 from d3gd.conditions import Conditions
+from d3gd.conditions.method import Under
+from d3gd.conditions.network import ConditionedNetwork
 from d3gd.digest import digest
+from d3gd.distributed.halo import Halo
+from d3gd.distributed.interrupts import noted
+from d3gd.distributed.parts import SharedProblem, is_factory, part_of
 from d3gd.errors import ProblemError, SettingsError, WeightsError
 from d3gd.graphs import Digraph
-from d3gd.halo import Halo
-from d3gd.interrupts import noted
 from d3gd.kernels.threads import threads
 from d3gd.metrics import Log, Metric, Snapshot, choose
 from d3gd.network import Network
 from d3gd.problems import Problem
-from d3gd.progress import progress_bar
 from d3gd.result import Result, Status
-from d3gd.runfolder import RunFolder
+from d3gd.runs import files
+from d3gd.runs.folder import RunFolder
+from d3gd.runs.progress import progress_bar
 from d3gd.schedules import one_of
-from d3gd.shared import SharedProblem, is_factory, part_of
 from d3gd.state import kinds
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import InterruptedTogetherError, Transport
@@ -143,7 +144,7 @@ def run(
         **({} if conditions is None else {"conditions": conditions.describe()}),
         **({"biased": biased} if biased else {}),
         "metrics": log.names,
-        "versions": records.versions(),
+        "versions": files.versions(),
         **(notes or {}),
     }
     plan = [describe(algorithm), graph.indptr, graph.sources, matrix.data, start, iterations, every, seed, log.names]

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
+from d3gd.distributed.halo import Halo
+from d3gd.distributed.received import Received, Rows, joined
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
-from d3gd.halo import Halo
 from d3gd.kernels import Meter
+from d3gd.kernels.buffers import LARGE, Memory
 from d3gd.kernels.plain import Plain
 from d3gd.kernels.threads import rowwise
-from d3gd.memory import LARGE, Memory
 from d3gd.random import keyed_uniform
-from d3gd.received import Received, Rows, joined
 from d3gd.spectrum import perron
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport

@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from d3gd import records
 from d3gd.arrays import Floats
 from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
+from d3gd.runs import files
 
 # Okabe and Ito's colours, told apart with any kind of colour vision; their yellow is too pale for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DPI = 220  # of figures for papers
 _DASHES = ("-", "--", "-.", ":")
 TITLES = {
     "stationarity": r"stationarity  $\|\nabla F(x_i)\|^2$",
@@ -85,8 +86,8 @@ def plot_runs(
             figure.suptitle(next(iter(results)), fontsize=10)
         content = BytesIO()
         figure.savefig(content, format=path.suffix[1:])
-    records.make_folder(path.parent)
-    records.write_atomically(path, content.getvalue())
+    files.make_folder(path.parent)
+    files.write_atomically(path, content.getvalue())
 
 
 def labels_of(results: Iterable[tuple[str, Result]]) -> dict[str, Result]:

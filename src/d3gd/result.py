@@ -7,9 +7,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import load_npz, save_npz
 
-from d3gd import records
 from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import D3GDError, RecordError
+from d3gd.runs import files
 
 Status: TypeAlias = Literal["completed", "target", "stopped", "diverged"]
 
@@ -61,14 +61,14 @@ class Result:
 
     def save(self, folder: str | Path) -> None:
         """Write the result into a run's folder, ``result.json`` last."""
-        path = records.make_folder(Path(folder))
-        records.write_metrics(path / "metrics.csv", self.iterations, self.metrics)
-        records.write_arrays(path / "models.npz", {"x": self.x})
-        with records.replacing(path / "weights.npz") as beside:
+        path = files.make_folder(Path(folder))
+        files.write_metrics(path / "metrics.csv", self.iterations, self.metrics)
+        files.write_arrays(path / "models.npz", {"x": self.x})
+        with files.replacing(path / "weights.npz") as beside:
             save_npz(beside, self.weights)
         if self.settings:
-            records.write_json(path / "settings.json", self.settings)
-        records.write_json(
+            files.write_json(path / "settings.json", self.settings)
+        files.write_json(
             path / "result.json",
             {
                 "status": self.status,
@@ -85,18 +85,18 @@ class Result:
         path = Path(folder)
         if not (path / "result.json").exists():
             raise RecordError(f"{path} has no result.json: it is not the folder of a finished run; finish it first")
-        facts = records.read_json(path / "result.json")
+        facts = files.read_json(path / "result.json")
         settings = path / "settings.json"
-        iterations, metrics = records.read_metrics(path / "metrics.csv")
-        with records.reading(path / "weights.npz") as content:
+        iterations, metrics = files.read_metrics(path / "metrics.csv")
+        with files.reading(path / "weights.npz") as content:
             weights = load_npz(content)
         return cls(
             iterations=iterations,
             metrics=metrics,
-            x=records.read_arrays(path / "models.npz")["x"],
+            x=files.read_arrays(path / "models.npz")["x"],
             weights=weights,
             status=facts["status"],
             message=facts["message"],
             seconds=facts["seconds"],
-            settings=records.read_json(settings) if settings.exists() else {},
+            settings=files.read_json(settings) if settings.exists() else {},
         )

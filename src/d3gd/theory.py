@@ -1,7 +1,7 @@
 r"""What the paper's analysis says of a network: its constants, its step bounds, its Lyapunov and design functions.
 
 The steady deviation of Di-DGD and the weights that make it smallest, which go beyond the paper, are written in
-:mod:`d3gd.oracle` and are found here as well. Equations are cited by the labels of the paper's source.
+:mod:`d3gd.steady.oracle` and are found here as well. Equations are cited by the labels of the paper's source.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 
 from d3gd.arrays import CSR, Floats
 from d3gd.errors import SettingsError
-from d3gd.oracle import (
+from d3gd.spectrum import as_weights, perron, spectral_gap
+from d3gd.steady.oracle import (
     DENSE_UP_TO,
     OptimalWeights,
     optimal_weights,
@@ -22,7 +23,6 @@ from d3gd.oracle import (
     steady_disagreement,
     steady_gradient,
 )
-from d3gd.spectrum import as_weights, perron, spectral_gap
 
 __all__ = [
     "Constants",

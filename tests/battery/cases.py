@@ -8,8 +8,8 @@ import numpy as np
 
 import d3gd
 from tests.battery import theory
-from tests.methods import advance, every_method
-from tests.paper.stepping import network
+from tests.helpers.methods import advance, every_method
+from tests.helpers.stepping import network
 
 GRAPHS = {
     "ring": d3gd.graphs.ring(4),

@@ -6,8 +6,8 @@ import pytest
 import d3gd
 from tests.battery.cases import GRAPHS, admissible, initial_weights, name_of
 from tests.battery.theory import RATES, factor
-from tests.methods import every_method
-from tests.paper.stepping import states
+from tests.helpers.methods import every_method
+from tests.helpers.stepping import states
 
 # While weights move, or Perron weights are averaged over time, there is no factor.
 MOVING = ("ACGT", "D3GD", "DiDGD tracked averaged", "PerronD3GD planned", "PerronD3GD local")

@@ -8,7 +8,7 @@ import pytest
 import d3gd
 from tests.battery.cases import GRAPHS, METHODS, initial_weights, name_of
 from tests.battery.textbook import perron
-from tests.paper.stepping import network, random_network, states
+from tests.helpers.stepping import network, random_network, states
 
 
 def _all_alike(a, net, s, after, g, pi):

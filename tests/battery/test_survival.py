@@ -6,7 +6,7 @@ import pytest
 import d3gd
 from d3gd import Conditions
 from d3gd.problems import Problem
-from tests.methods import every_method
+from tests.helpers.methods import every_method
 
 # Undirected, so that every method can run, and far from regular: what is missing then shifts weights most.
 LINKS = [pair for i in range(1, 6) for pair in ((0, i), (i, 0))] + [(1, 2), (2, 1), (2, 3), (3, 2)]

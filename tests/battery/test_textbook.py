@@ -6,8 +6,8 @@ import pytest
 import d3gd
 from tests.battery import textbook, theory
 from tests.battery.cases import GRAPHS, initial_weights, name_of
-from tests.methods import advance, every_method
-from tests.paper.stepping import network, random_network
+from tests.helpers.methods import advance, every_method
+from tests.helpers.stepping import network, random_network
 
 METHODS = every_method(0.1)
 # Where weights move by rules of their own, those rules have their own tests.

@@ -5,8 +5,8 @@ import signal
 import sys
 
 import d3gd
-from d3gd import records
 from d3gd.cli import main
+from d3gd.runs import files
 
 RANK = int(os.environ.get("PMI_RANK", os.environ.get("RANK", "0")))
 AT = {"early": (20, signal.SIGKILL), "late": (130, signal.SIGKILL), "interrupt": (73, signal.SIGINT)}
@@ -27,17 +27,17 @@ def signal_in_step(moment):
 
 def kill_in_write(moment):
     """Rank 0 dies with half of a file written."""
-    write = records.write_atomically
+    write = files.write_atomically
 
     def killed(path, content):
         if str(path).endswith(WRITING[moment]) and RANK == 0:
-            with records.replacing(path) as file:
+            with files.replacing(path) as file:
                 file.write(content[: len(content) // 2])
                 file.flush()
                 os.kill(os.getpid(), signal.SIGKILL)
         write(path, content)
 
-    records.write_atomically = killed
+    files.write_atomically = killed
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pytest
 
 from d3gd.result import Result
 from tests.equivalence import troubled
-from tests.equivalence.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch
 
 
 @pytest.mark.xdist_group("launches")

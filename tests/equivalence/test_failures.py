@@ -6,7 +6,7 @@ import pytest
 import d3gd
 from d3gd.cli import call
 from d3gd.result import Result
-from tests.equivalence.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch
 
 pytestmark = pytest.mark.xdist_group("launches")
 EXPERIMENT = """

@@ -5,7 +5,7 @@ import pytest
 
 from d3gd.transports.alone import Alone
 from tests.equivalence import worker
-from tests.equivalence.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch
 
 TRAFFIC = int(worker.traffic(Alone())[0])
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import d3gd
 from d3gd.network import Network
-from tests.methods import every_method
+from tests.helpers.methods import every_method
 
 AGENTS = 5
 ALGORITHMS = {

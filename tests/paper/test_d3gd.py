@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 import d3gd
 from d3gd.random import keyed_uniform
 from d3gd.rules.sums import TrackedSums
+from tests.helpers.stepping import hears, network, random_network, states
+from tests.helpers.strategies import examples
 from tests.paper import textbook
-from tests.paper.stepping import hears, network, random_network, states
-from tests.strategies import examples
 
 
 def problem_and_start(seed, n=6, d=4):

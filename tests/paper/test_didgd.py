@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import d3gd
 from d3gd.errors import SettingsError
+from tests.helpers.stepping import random_network, states
+from tests.helpers.strategies import examples
 from tests.paper import textbook
-from tests.paper.stepping import random_network, states
-from tests.strategies import examples
 
 
 @examples(20)

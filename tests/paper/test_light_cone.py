@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
-from tests.paper.stepping import states
-from tests.strategies import digraphs, examples, row_stochastic
+from tests.helpers.stepping import states
+from tests.helpers.strategies import digraphs, examples, row_stochastic
 
 
 def first_changes(algorithm, graph, A, changed, iterations, seed, by=1e6):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from d3gd.errors import RecordError, SettingsError
-from d3gd.experiments import DECENTRALIZED, DIDGD, GLOBAL, REFINED, figure1, figure2
-from d3gd.experiments.claims import (
+from d3gd.reproduce import figure1, figure2
+from d3gd.reproduce.claims import (
     Claim,
     Measurement,
     at_least,
@@ -20,7 +20,8 @@ from d3gd.experiments.claims import (
     reduction,
     speed_up,
 )
-from d3gd.experiments.reproduce import print_claims, reproduce
+from d3gd.reproduce.report import print_claims, reproduce
+from d3gd.reproduce.trial import DECENTRALIZED, DIDGD, GLOBAL, REFINED
 
 SEEDS = 10
 K = np.arange(0, 1001, 2)
@@ -290,7 +291,7 @@ def test_settings_are_checked(tmp_path, arguments, message):
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("d3gd.experiments.reproduce._run_all", lambda *_: pytest.fail("worked in vain"))
+    monkeypatch.setattr("d3gd.reproduce.report._run_all", lambda *_: pytest.fail("worked in vain"))
     (tmp_path / "file").touch()
     with pytest.raises(RecordError, match="cannot be created"):
         reproduce("all", out=tmp_path / "file")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import d3gd
-from tests.equivalence.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import d3gd
-from tests.equivalence.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch
 from tests.pytorch import worker
 
 # Stacks of different sizes add up in different orders: relative to a model's size, after 14 steps.

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import d3gd
 from d3gd.engine import describe
-from tests.strategies import examples
-from tests.unit.test_records import same
+from tests.helpers.strategies import examples
+from tests.unit.runs.test_files import same
 
 GRAPH = d3gd.graphs.erdos_renyi(6, 0.5, seed=1)
 PROBLEM = d3gd.problems.sigmoid_classification(agents=6, alpha=0.1, seed=2)

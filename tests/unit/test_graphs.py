@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from d3gd import graphs
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError
-from tests.strategies import digraphs
+from tests.helpers.strategies import digraphs
 
 GENERATED = {
     "ring": graphs.ring(7),

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import d3gd
 from d3gd import metrics
 from d3gd.metrics import METRICS, Snapshot
+from tests.helpers.strategies import digraphs, examples, row_stochastic
 from tests.paper import textbook
-from tests.strategies import digraphs, examples, row_stochastic
 
 
 def snapshot(seed, n=5, d=3, **changes):

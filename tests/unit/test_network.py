@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import d3gd
 from d3gd.network import Network
-from tests.strategies import digraphs, examples
+from tests.helpers.strategies import digraphs, examples
 
 
 def make(key=0, **options):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import d3gd
 from d3gd import graphs, theory, weights
 from d3gd.errors import D3GDError, ProblemError, SettingsError, WeightsError
-from tests.strategies import examples
+from tests.helpers.strategies import examples
 
 ORDERS = ["before", "after"]
 

@@ -8,7 +8,7 @@ from d3gd import graphs, weights
 from d3gd.digraph import Digraph
 from d3gd.errors import WeightsError
 from d3gd.spectrum import _perron_by_elimination, second_within
-from tests.strategies import digraphs, examples, row_stochastic
+from tests.helpers.strategies import digraphs, examples, row_stochastic
 
 
 @given(digraphs(), st.floats(0, 0.9))

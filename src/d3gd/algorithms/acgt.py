@@ -5,12 +5,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Gradient, Hardship, Needs
+from d3gd.algorithms.base import Gradient, Needs
 from d3gd.arrays import Floats
+from d3gd.conditions import Hardship
+from d3gd.distributed.received import Rows
 from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.pruning import given_up, order, require_pruning
-from d3gd.received import Rows
+from d3gd.rules.pruning import given_up, order, require_pruning
 from d3gd.schedules import Schedule, at, positive
 from d3gd.state import PerAgent, PerEdge
 

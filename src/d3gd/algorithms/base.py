@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from d3gd.arrays import CSR, Floats
+from d3gd.conditions import Hardship
 from d3gd.digraph import Digraph
 from d3gd.errors import SettingsError, WeightsError
 from d3gd.network import Network
@@ -14,8 +15,6 @@ _ASYMMETRY = 1e-12  # that rounding may leave in symmetric weights
 
 # What an agent must know, the least first. Everyone knows whom it hears, and how many agents there are.
 Needs: TypeAlias = Literal["in-neighbours", "the network", "out-degrees", "undirected links", "all agents"]
-# What a network may do to messages; see d3gd.conditions.
-Hardship: TypeAlias = Literal["changing links", "loss", "pauses", "delay"]
 
 
 Gradient: TypeAlias = Callable[[], Floats]

@@ -5,8 +5,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Gradient, Hardship, Needs
+from d3gd.algorithms.base import Gradient, Needs
 from d3gd.arrays import Floats
+from d3gd.conditions import Hardship
 from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.exact import closest_combination

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, get_args
 
-from d3gd.algorithms.base import Gradient, Hardship, Needs
+from d3gd.algorithms.base import Gradient, Needs
 from d3gd.arrays import Floats
+from d3gd.conditions import Hardship
 from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.scale import Given, Perron, Tracked, scale_by

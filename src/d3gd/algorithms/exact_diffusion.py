@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from d3gd.algorithms.base import Gradient, Hardship, Needs
+from d3gd.algorithms.base import Gradient, Needs
 from d3gd.arrays import Floats
+from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at, positive
 from d3gd.state import PerAgent

@@ -5,16 +5,17 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Gradient, Hardship, Needs
+from d3gd.algorithms.base import Gradient, Needs
 from d3gd.arrays import Floats
+from d3gd.conditions import Hardship
 from d3gd.network import Network
-from d3gd.planning import PLANNED_UP_TO
 from d3gd.rules.base import Rule
 from d3gd.rules.fixed import Fixed
 from d3gd.rules.local import Local
 from d3gd.rules.planned import Planned
 from d3gd.schedules import Schedule, at, one_of, positive
 from d3gd.state import PerAgent
+from d3gd.steady.planner import PLANNED_UP_TO
 
 
 class PerronState(NamedTuple):

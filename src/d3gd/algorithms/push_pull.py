@@ -5,8 +5,9 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Gradient, Hardship, Needs
+from d3gd.algorithms.base import Gradient, Needs
 from d3gd.arrays import Floats
+from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.rules.push import gather, shares, split
 from d3gd.schedules import Schedule, at, one_of, positive, within

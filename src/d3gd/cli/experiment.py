@@ -12,7 +12,7 @@ import typer
 from d3gd.cli.base import DIVERGED, INTERRUPTED, USAGE, StoppedError, app
 from d3gd.errors import D3GDError, RecordError
 
-_EXAMPLE = Path(__file__).parents[1] / "example.toml"
+_EXAMPLE = Path(__file__).parents[1] / "config" / "example.toml"
 
 
 class Axis(StrEnum):
@@ -39,12 +39,12 @@ def init(path: Annotated[Path, typer.Argument(help="The file to write.")] = Path
     Example:
       d3gd init ring.toml
     """
-    from d3gd import records
+    from d3gd.runs import files
 
     if path.exists():
         raise RecordError(f"{path} exists already; choose another name, or move it away")
-    records.make_folder(path.parent)
-    records.write_atomically(path, _EXAMPLE.read_bytes())
+    files.make_folder(path.parent)
+    files.write_atomically(path, _EXAMPLE.read_bytes())
     print(f"wrote {path}\nnext:  d3gd run {path}")
 
 
@@ -73,8 +73,8 @@ def run(
       mpiexec -n 4 d3gd run experiment.toml                 agents divided among processes
       torchrun --nproc-per-node 4 -m d3gd run experiment.toml
     """
-    from d3gd import screens
-    from d3gd.settings import load
+    from d3gd.cli import screens
+    from d3gd.config.experiment import load
     from d3gd.transports.launch import connect, is_first
 
     try:

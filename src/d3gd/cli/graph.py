@@ -37,8 +37,8 @@ def graph(
       d3gd graph --edges links.csv
       d3gd graph experiment.toml
     """
-    from d3gd import screens
-    from d3gd.settings import load, make
+    from d3gd.cli import screens
+    from d3gd.config.experiment import load, make
 
     names, keys = _named_and_keyed(words or [])
     if edges is not None:
@@ -64,7 +64,7 @@ def graph(
 
 def _named_and_keyed(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """Sort words into names and ``--key value`` pairs, whose values are read as in a settings file."""
-    from d3gd.settings import value_of
+    from d3gd.config.experiment import value_of
 
     names: list[str] = []
     keys: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 from d3gd.data.bundled import breast_cancer, digits, wine
 from d3gd.data.mixture import dirichlet_mixture
-from d3gd.data.partition import hold_out, split_by_label
 from d3gd.data.readers import read_table
+from d3gd.data.split import hold_out, split_by_label
 
 __all__ = ["breast_cancer", "digits", "dirichlet_mixture", "hold_out", "read_table", "split_by_label", "wine"]

@@ -16,9 +16,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic, register_jitable
 
 from d3gd.arrays import Floats, Ints
+from d3gd.distributed.received import Rows, parts
+from d3gd.kernels.buffers import LARGE, Memory
 from d3gd.kernels.threads import in_parts
-from d3gd.memory import LARGE, Memory
-from d3gd.received import Rows, parts
 
 _AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
 _LINE = 64  # bytes that come from memory at once

@@ -8,7 +8,7 @@ from scipy.sparse._sparsetools import csr_matvecs
 
 from d3gd.arrays import Floats, Ints
 from d3gd.kernels.rows import Rectangle, rectangles
-from d3gd.simplex import RowSimplices
+from d3gd.kernels.simplex import RowSimplices
 
 _GATHERED = 1 << 16  # numbers that `dot` gathers at a time, so that its buffers stay in the cache
 

@@ -3,10 +3,10 @@
 from d3gd.problems.base import Problem
 from d3gd.problems.functions import from_functions
 from d3gd.problems.labelled import digits_classification, label_skewed_classification, mixture_classification
-from d3gd.problems.modules import TorchModule, torch_module
 from d3gd.problems.quadratic import Quadratic, quadratic
 from d3gd.problems.sigmoid import SigmoidClassification, sigmoid_classification
 from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
+from d3gd.problems.torch.modules import TorchModule, torch_module
 
 __all__ = [
     "Problem",

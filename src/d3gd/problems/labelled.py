@@ -8,7 +8,7 @@ import numpy as np
 from d3gd.arrays import Array, Ints
 from d3gd.data.bundled import digits
 from d3gd.data.mixture import mixture_with_test_set
-from d3gd.data.partition import hold_out, split_by_label
+from d3gd.data.split import hold_out, split_by_label
 from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from d3gd.arrays import Array, Floats
 from d3gd.network import Inbox, Network
 from d3gd.rules.base import MARGIN, Rule, Use, gain
-from d3gd.sketch import Sketch
+from d3gd.rules.sketch import Sketch
 from d3gd.spectrum import perron, spectral_gap
 from d3gd.state import Count, PerAgent, PerEdge, Scalar
 

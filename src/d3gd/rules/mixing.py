@@ -4,7 +4,7 @@ import numpy as np
 
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.planning import PLANNED_UP_TO, Planner
+from d3gd.steady.planner import PLANNED_UP_TO, Planner
 
 _HEARD = 0.95  # the least n pi_i: with tracking, an agent that is little heard is the first to become unstable
 _EVALUATIONS = 150  # once, before the first iteration: worth doing well

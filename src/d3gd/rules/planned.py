@@ -9,12 +9,12 @@ import numpy as np
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.planning import Planner
 from d3gd.rules.base import Rule, Use
 from d3gd.rules.fixed import Known, known
 from d3gd.rules.flood import Flood, no_flood, pass_on, start
-from d3gd.sketch import Sketch
+from d3gd.rules.sketch import Sketch
 from d3gd.state import Count, PerAgent
+from d3gd.steady.planner import Planner
 
 SKETCH = 64  # numbers in a sketch
 _MEMORY = 0.9  # of the averages, per iteration
@@ -45,7 +45,7 @@ class Planned(Rule):
     For some iterations every agent averages sketches of what pushes its model, gradient and correction alike. Then, at
     iterations that are ever further apart, it tells everyone that average and its gradient's variance: s + 1 numbers,
     passed on from neighbour to neighbour, once across every edge. After as many iterations as the graph's diameter all
-    agents know all, solve the same problem (:mod:`d3gd.planning`) to the same bits, and apply their own row. The
+    agents know all, solve the same problem (:mod:`d3gd.steady.planner`) to the same bits, and apply their own row. The
     Perron vector of planned weights is known exactly, so that nothing need be tracked for it.
 
     The graph and the initial weights are known to all from the set-up.

@@ -6,8 +6,8 @@ import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digraph import Digraph, as_count
-from d3gd.pruning import given_up, order, require_pruning
 from d3gd.random import keyed_uniform
+from d3gd.rules.pruning import given_up, order, require_pruning
 from d3gd.topologies.base import Topology, rows_per_agent
 from d3gd.weights import metropolis
 

@@ -5,10 +5,10 @@ import numpy as np
 from d3gd.arrays import CSR, Array, Floats
 from d3gd.digraph import Digraph
 from d3gd.errors import D3GDError, ProblemError
-from d3gd.oracle import DENSE_UP_TO, Combine
-from d3gd.planning import Planner
 from d3gd.problems.base import Problem
 from d3gd.schedules import one_of, within
+from d3gd.steady.oracle import DENSE_UP_TO, Combine
+from d3gd.steady.planner import Planner
 from d3gd.topologies.base import rows_per_agent
 from d3gd.weights import check, metropolis
 
@@ -30,7 +30,7 @@ def refined(
     r"""Plan row-stochastic weights on a given graph once, for all agents, from their gradients.
 
     With D the deviations at which agents settle under constant gradients G, N the noise of mini-batches that weights
-    let through and :math:`\pi` the Perron vector (:mod:`d3gd.planning`), it minimises
+    let through and :math:`\pi` the Perron vector (:mod:`d3gd.steady.planner`), it minimises
 
     .. math::
         \log\big( \|D_c\|_F^2 + N \big) + \sum_i \max\!\Big( \frac{\kappa}{n \pi_i} - 1,\, 0 \Big)^2

@@ -1,0 +1,138 @@
+"""A fair comparison of methods on one network, problem and budget.
+
+Every method's step size is tuned on one grid, on seeds of their own; then all run on the same networks, data and noise,
+and are ranked by where they end.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from d3gd.arrays import CSR
+from d3gd.comparison.methods import Maker, chosen
+from d3gd.comparison.plan import Plan
+from d3gd.comparison.result import Comparison
+from d3gd.comparison.scenario import Budget, FromFile, Given, Scenario
+from d3gd.comparison.tuning import QUICK, USUAL, Grid, grid_of
+from d3gd.conditions import Conditions
+from d3gd.config.experiment import load
+from d3gd.errors import SettingsError
+from d3gd.graphs import Digraph
+
+DEFAULT = Path(__file__).parents[1] / "config" / "compare.toml"
+TUNING = 10_000  # the first seed that steps are tuned on, counted from the first that is reported
+_SEEDS, _TUNING_SEEDS = {True: 3, False: 5}, {True: 2, False: 3}  # by whether the comparison is quick
+_QUICK_ITERATIONS = 300
+
+
+def compare(
+    graph: Digraph | Callable[[int], Digraph] | str | Path | None = None,
+    problem: Any = None,
+    *,
+    weights: CSR | Callable[[Digraph], CSR] | None = None,
+    conditions: Conditions | None = None,
+    methods: Mapping[str, Maker] | None = None,
+    only: Sequence[str] | None = None,
+    iterations: int | None = None,
+    budget_bytes: int | None = None,
+    metric: str | None = None,
+    target: float | None = None,
+    seeds: int | None = None,
+    steps: Sequence[float] | None = None,
+    quick: bool = False,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> Comparison:
+    """Compare methods on a network and a problem, each at its best step size.
+
+    Args:
+        graph: Who hears whom, or a function of the seed that draws it; or a settings file, which has the problem too
+            and all that follows. Without any, a directed Erdos-Renyi graph and a classification with label skew.
+        problem: The objectives, or a function of the seed that draws them.
+        weights: The initial weights, or a function of the graph; Metropolis weights by default.
+        conditions: What the network does to messages and agents. Methods that do not survive it are noted as biased.
+        methods: Methods of one's own beside the library's, each a function of the step size, such as
+            ``{"mine": lambda gamma: Mine(step_size=gamma)}``.
+        only: Names of the methods to compare, with settings where wanted: ``["DiDGD", "PerronD3GD rule=local",
+            "mine"]``; by default all.
+        iterations: The budget of every run.
+        budget_bytes: The budget in bytes over all links, instead or beside.
+        metric: What decides, ``"stationarity"`` by default, ``"loss"``, ``"disagreement"`` or test ``"error"``.
+        target: The level of the metric whose cost is told; by default where half of the methods end.
+        seeds: How many networks, data sets and draws of noise to take medians over; 5 by default, 3 if quick.
+        steps: Step sizes to choose from; by default three a decade, as many as it takes.
+        quick: Fewer seeds and steps, and at most 300 iterations unless they are given.
+        out: A folder for tables, curves and all runs. What it holds already is not run again.
+        jobs: How many runs go on side by side; by default one per core.
+        progress: Show a progress bar; by default only on a terminal.
+
+    Returns:
+        The rows, best first. A method that diverges at every step, that raises an error, or that cannot run on the
+        network is among them, and the rest go on.
+
+    Example:
+        >>> import d3gd
+        >>> found = d3gd.compare(
+        ...     d3gd.graphs.ring(5),
+        ...     lambda seed: d3gd.problems.quadratic(agents=5, dim=3, seed=seed),
+        ...     only=["DiDGD", "PerronD3GD", "DGD"],
+        ...     iterations=200,
+        ...     seeds=2,
+        ...     steps=[0.01, 0.1],
+        ...     jobs=1,
+        ... )
+        >>> [(row.method, row.status) for row in found.rows]
+        [('PerronD3GD', 'ranked'), ('DiDGD', 'ranked'), ('DGD', 'refused')]
+    """
+    from joblib import cpu_count
+
+    scenario: Scenario
+    first, aim = 0, target
+    if graph is None or isinstance(graph, str | Path):
+        if any(part is not None for part in (problem, weights, conditions)):
+            raise SettingsError("a settings file has its own problem, weights and conditions; leave them out")
+        experiment = load(DEFAULT if graph is None else graph, optional=("algorithm", "iterations"))
+        # Other processes may have been started in another folder than the file's.
+        scenario, first = FromFile(replace(experiment, path=experiment.path.resolve())), experiment.seed
+        if iterations is None and budget_bytes is None:
+            iterations = experiment.settings.get("iterations")
+            iterations = iterations if iterations is None or not quick else min(iterations, _QUICK_ITERATIONS)
+        aim = experiment.settings.get("target", {}).get(metric or "stationarity") if target is None else target
+    elif problem is None:
+        raise SettingsError("a graph was given, but no problem; give one too, or a function of the seed that draws it")
+    else:
+        scenario = Given(graph, problem, weights, conditions)
+    seeds = _SEEDS[quick] if seeds is None else seeds
+    for name, value in (("seeds", seeds), ("jobs", 1 if jobs is None else jobs)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < TUNING:
+            raise SettingsError(f"{name} = {value!r}: it must be a whole number from 1 to {TUNING - 1}")
+    plan = Plan(
+        scenario=scenario,
+        methods=chosen(only, methods, scenario.case(first).conditions),
+        budget=Budget(iterations, budget_bytes),
+        metric=metric or "",
+        target=aim,
+        seeds=tuple(range(first, first + seeds)),
+        tuning_seeds=tuple(range(first + TUNING, first + TUNING + _TUNING_SEEDS[quick])),
+        grid=_grid(steps, quick),
+        jobs=jobs or cpu_count(),
+        progress=progress,
+    )
+    with ExitStack() as stack:
+        folder = Path(out if out is not None else stack.enter_context(tempfile.TemporaryDirectory()))
+        comparison = plan.compare(folder)
+        if out is not None:
+            comparison.save(folder)
+            if isinstance(scenario, FromFile):
+                settings = {**scenario.experiment.settings, "seed": first}
+                settings |= {} if iterations is None else {"iterations": iterations}
+                replace(scenario.experiment, settings=settings).save(folder)
+    return comparison
+
+
+def _grid(steps: Sequence[float] | None, quick: bool) -> Grid:
+    return grid_of(steps) if steps is not None else QUICK if quick else USUAL

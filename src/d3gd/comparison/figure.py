@@ -1,0 +1,235 @@
+"""The curves of a comparison: one metric against iterations, bytes and time."""
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from itertools import cycle
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from d3gd.arrays import Floats
+from d3gd.comparison.numbers import quantile
+from d3gd.comparison.runs import Run, between
+from d3gd.comparison.summary import Row
+from d3gd.errors import SettingsError
+from d3gd.plots import DPI, PALETTE, STYLE, TITLES
+
+if TYPE_CHECKING:
+    from d3gd.comparison.result import Comparison
+
+# What agents must know gives the line its dashes; among those who know the same, colours tell methods apart.
+_DASHES: Mapping[str, Any] = {
+    "in-neighbours": "-",
+    "the network": (0, (5, 1.6)),
+    "out-degrees": (0, (4, 1.4, 1, 1.4)),
+    "undirected links": (0, (1.2, 1.2)),
+    "all agents": "-",
+}
+_NEAR = 0.025  # between two lines' ends, as a share of the width, for their numbers to be in each other's way
+_POINTS = 160  # along a curve
+_APART = 0.035  # between two numbers at the ends of curves, as a share of the height
+_HEIGHT, _WIDTH, _LEGEND, _ENTRY = 4.3, 3.7, 2.7, 0.19  # inches
+
+
+def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
+    """Return the figure in each format that a file's ending names: ``.png``, ``.pdf`` or ``.svg``.
+
+    Lines are medians over seeds and bands quartiles; the number at a line's end is the method's rank, and yardsticks
+    have letters.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    for suffix in suffixes:
+        if suffix not in (".png", ".pdf", ".svg"):
+            raise SettingsError(f"{suffix!r} is no format of figures; a figure's name ends in .png, .pdf or .svg")
+    rows = [row for row in comparison.rows if row.status in ("ranked", "yardstick")]
+    looks = _looks(rows)
+    most = max((run.curves["bytes"][-1] for row in rows for run in comparison.runs[row.method]), default=1.0)
+    unit, size = next(((u, s) for u, s in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if most >= 2 * s), ("bytes", 1.0))
+    axes = {
+        "iterations": ("iteration", 1.0),
+        "bytes": (f"sent over all links ({unit})", size),
+        "seconds": ("time (s)", 1),
+    }
+    with mpl.rc_context({**STYLE, "axes.titlesize": 10, "font.size": 9.5}):
+        entries = len(rows) + len({row.needs for row in rows})
+        height = max(_HEIGHT, _ENTRY * (entries + 2))
+        figure = Figure(figsize=(3 * _WIDTH + _LEGEND, height), dpi=DPI, layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(1, 3, sharey=True)
+        bounds = _bounds(comparison, rows)
+        for panel, (axis, (label, scale)) in zip(panels, axes.items(), strict=True):
+            if bounds is not None:
+                panel.set_yscale("log" if bounds[2] else "linear")
+                panel.set_ylim(bounds[0], bounds[1])
+            ends = []
+            for row in reversed(rows):
+                curve = _curve(comparison.runs[row.method], axis, comparison.metric)
+                if curve is not None:
+                    ends.append((row, _line(panel, curve, scale, looks[row.method])))
+            _number(panel, ends, looks)
+            panel.set_xlabel(label)
+            panel.set_xlim(left=0)
+        panels[0].set_ylabel(TITLES.get(comparison.metric, comparison.metric))
+        figure.suptitle(_safe(comparison.title), fontsize=10)
+        if rows:
+            _legend(figure, rows, looks)
+        found = {}
+        for suffix in suffixes:
+            content = BytesIO()
+            figure.savefig(content, format=suffix[1:], metadata={"CreationDate": None} if suffix == ".pdf" else None)
+            found[suffix] = content.getvalue()
+    return found
+
+
+def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Return the colour and dashes of every method; yardsticks are grey."""
+    used: list[tuple[str, str]] = []
+    letters = cycle(ascii_lowercase)
+    found = {}
+    for row in rows:
+        yardstick = row.status == "yardstick"
+        # The colour that is rarest so far, first among those who know the same, then among all.
+        counts = [([c for n, c in used if n == row.needs].count(c), [c for _, c in used].count(c)) for c in PALETTE]
+        colour = PALETTE[counts.index(min(counts))]
+        used += [] if yardstick else [(row.needs, colour)]
+        found[row.method] = {
+            "color": "0.45" if yardstick else colour,
+            "label": next(letters) if yardstick else str(row.rank),
+            "linestyle": _DASHES.get(row.needs, "-"),
+            "linewidth": 3.2 if yardstick else 1.7,
+            "alpha": 0.45 if yardstick else 1.0,
+            "zorder": 1 if yardstick else 3,
+        }
+    return found
+
+
+def _curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats] | None:
+    """Return places on an axis and the quartiles over seeds there, (3, places); None where nothing is spent on it.
+
+    Seeds are taken together at equal iterations, and so are the bytes and the time that these took: their median.
+    """
+    ended = [run for run in runs if run.status != "diverged"]
+    iterations = np.linspace(0, quantile([float(run.curves["iterations"][-1]) for run in ended], 0.5), _POINTS)
+    places = np.median([np.interp(iterations, run.curves["iterations"], run.curves[axis]) for run in ended], axis=0)
+    if places[-1] <= 0:
+        return None
+    values = []
+    for run in runs:
+        k = run.curves["iterations"]
+        y = np.asarray(between(iterations, k, run.curves[metric]))
+        values.append(np.where(iterations > k[-1], np.inf, y) if run.status == "diverged" else y)
+    table = np.array(values).T.tolist()
+    return places, np.array([[quantile(column, q) for column in table] for q in (0.25, 0.5, 0.75)])
+
+
+def _bounds(comparison: "Comparison", rows: Sequence[Row]) -> tuple[float, float, bool] | None:
+    """Return the least and greatest value to show, and whether on a logarithmic axis."""
+    curves = [_curve(comparison.runs[row.method], "iterations", comparison.metric) for row in rows]
+    values = np.concatenate([curve[1][1] for curve in curves if curve is not None] or [np.empty(0)])
+    values = values[np.isfinite(values)]
+    positive = values[values > 0]
+    if not positive.size:
+        return None
+    starts = [float(run.curves[comparison.metric][0]) for row in rows for run in comparison.runs[row.method]]
+    high = max([value for value in starts if value > 0] or [float(positive.max())])
+    if values.min() < 0 or positive.max() < 10 * positive.min():
+        room = 0.06 * (high - values.min() or 1.0)
+        return float(values.min() - room), high + room, False
+    return float(positive.min()) / 3, high * 3, True
+
+
+def _line(panel: Any, curve: tuple[Floats, Floats], scale: float, look: Mapping[str, Any]) -> tuple[float, float]:
+    """Draw one method, and return where its line ends, or leaves the panel."""
+    places, (low, median, high) = curve
+    places = places / scale
+    seen = np.where(np.isfinite(median), median, np.nan)
+    shown = np.isfinite(low) & np.isfinite(high)
+    panel.fill_between(places, low, high, where=shown, color=look["color"], alpha=0.12, linewidth=0, zorder=0)
+    panel.plot(places, seen, **look)
+    bottom, top = panel.get_ylim()
+    inside = np.flatnonzero((median >= bottom) & (median <= top))
+    last = int(inside[-1]) if inside.size else 0
+    return float(places[last]), float(np.clip(median[last], bottom, top))
+
+
+def _number(panel: Any, ends: Sequence[tuple[Row, tuple[float, float]]], looks: Mapping[str, Any]) -> None:
+    """Write the ranks at the lines' ends, no two on top of each other where lines end at the same place."""
+    from matplotlib import patheffects
+
+    panel.margins(x=0.0)
+    right = max((x for _, (x, _) in ends), default=1.0)
+    panel.set_xlim(0, right * 1.09)
+    to_axes = panel.transData + panel.transAxes.inverted()
+    placed = sorted((tuple(to_axes.transform(end)), row.method) for row, end in ends)
+    columns: list[list[tuple[tuple[float, float], str]]] = []
+    for one in placed:
+        near = columns and one[0][0] - columns[-1][-1][0][0] < _NEAR
+        columns = [*columns[:-1], [*columns[-1], one]] if near else [*columns, [one]]
+    where = {}
+    for column in columns:
+        ordered = sorted(column, key=lambda one: one[0][1])
+        for (x, y), method in zip(_spread([one[0] for one in ordered]), (one[1] for one in ordered), strict=True):
+            where[method] = x, y
+    for method, (x, y) in where.items():
+        panel.text(
+            x + 0.012,
+            y,
+            looks[method]["label"],
+            transform=panel.transAxes,
+            color=looks[method]["color"],
+            fontsize=8,
+            va="center",
+            fontweight="bold",
+            zorder=5,
+            path_effects=[patheffects.withStroke(linewidth=2, foreground="white")],
+        )
+
+
+def _spread(wanted: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Move places apart that are too close in height, as little as it takes; they come from below.
+
+    Example:
+        >>> [round(y, 4) for _, y in _spread([(0, 0.1), (0, 0.5), (0, 0.5)])]
+        [0.1, 0.4825, 0.5175]
+    """
+    blocks: list[list[float]] = []  # of heights that touch, which stand around their mean
+
+    def bottom(block: Sequence[float]) -> float:
+        return sum(block) / len(block) - _APART * (len(block) - 1) / 2
+
+    for _, y in wanted:
+        blocks.append([y])
+        while len(blocks) > 1 and bottom(blocks[-2]) + _APART * len(blocks[-2]) > bottom(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    heights = [bottom(block) + _APART * i for block in blocks for i in range(len(block))]
+    return [(x, height) for (x, _), height in zip(wanted, heights, strict=True)]
+
+
+def _legend(figure: Any, rows: Sequence[Row], looks: Mapping[str, Any]) -> None:
+    """List the methods by what their agents must know, with their ranks."""
+    from matplotlib.lines import Line2D
+
+    handles: list[Any] = []
+    labels: list[str] = []
+    for needs in [*_DASHES, ""]:
+        here = [row for row in rows if row.needs == needs]
+        if here:
+            handles.append(Line2D([], [], linestyle="none"))
+            labels.append("not for a network" if here[0].status == "yardstick" else f"knows {needs}")
+        for row in here:
+            look = looks[row.method]
+            handles.append(Line2D([], [], **look))
+            labels.append(_safe(f"{look['label']}  {row.method}"[:40]))
+    legend = figure.legend(handles, labels, loc="outside right center", fontsize=8.5, handlelength=3.0)
+    for handle, text in zip(handles, legend.get_texts(), strict=True):
+        if handle.get_linestyle() == "None":
+            text.set(fontweight="bold", x=text.get_position()[0])
+
+
+def _safe(text: str) -> str:
+    """Keep a user's dollar signs from being taken for mathematics."""
+    return " ".join(text.split()).replace("$", r"\$")

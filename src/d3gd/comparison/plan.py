@@ -1,0 +1,265 @@
+"""A comparison that is to be made: which runs it takes, which are there already, and what comes of them."""
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from d3gd import engine
+from d3gd.algorithms.base import Algorithm, require_admissible
+from d3gd.comparison.methods import Maker
+from d3gd.comparison.result import Comparison
+from d3gd.comparison.runs import Piece, Run, read, recorded
+from d3gd.comparison.scenario import Budget, Case, Scenario
+from d3gd.comparison.summary import Row, ranked, row_of, target_of, with_costs
+from d3gd.comparison.tuning import Grid, Key, Tuned, tune
+from d3gd.config.schema import unknown
+from d3gd.digest import digest
+from d3gd.errors import D3GDError, ProblemError, RecordError
+from d3gd.runs import files
+from d3gd.runs.trials import run_missing
+
+_STATIONARITY = ("stationarity", "stationarity_at_mean")
+_RECORDS, _TUNING_RECORDS = 60, 10  # along a run: metrics cost more than iterations
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compare, and how.
+
+    Attributes:
+        scenario: What each seed draws.
+        methods: Functions of the step size, by name.
+        budget: What every run may spend.
+        metric: What decides; nothing for stationarity.
+        target: The level whose cost is told; None for where half of the methods end.
+        seeds: To report.
+        tuning_seeds: To choose steps by.
+        grid: The steps.
+        jobs: How many runs go on side by side.
+        progress: Whether to show a bar; None for on a terminal only.
+    """
+
+    scenario: Scenario
+    methods: Mapping[str, Maker]
+    budget: Budget
+    metric: str
+    target: float | None
+    seeds: tuple[int, ...]
+    tuning_seeds: tuple[int, ...]
+    grid: Grid
+    jobs: int
+    progress: bool | None
+
+    def compare(self, out: Path) -> Comparison:
+        """Run what ``out`` does not hold yet, and compare."""
+        metric, tuned_by = self._metrics
+        claim(out, self.settings)
+        needs: dict[str, str] = {}
+        bias = {}
+        rows: list[Row] = []
+        for name, make in self.methods.items():
+            refusal = self._refusal(name, make, needs)
+            rows += [refusal] if refusal else []
+            bias[name] = [] if refusal else self._bias(make(self.grid.start[0]))
+        able = [name for name in self.methods if name not in {row.method for row in rows}]
+        tuned = self._tuned(able, out, tuned_by)
+        _require_any(tuned)
+        keys = [
+            (name, found.step, seed)
+            for name, found in tuned.items()
+            if not (found.failure or found.diverged)
+            for seed in self.seeds
+        ]
+        runs: dict[str, list[Run]] = {name: [] for name in self.methods}
+        for (name, _, _), run in self._made(keys, "Runs", out, _RECORDS).items():
+            runs[name].append(run)
+        for name, found in tuned.items():
+            failed = next((run.message for run in runs[name] if run.status == "failed"), found.failure)
+            if failed or found.diverged:
+                rows.append(_lost(name, needs[name], found._replace(failure=failed)))
+            else:
+                edge = ["the best step is at the edge of the grid"] if found.at_the_edge else []
+                rows.append(row_of(name, needs[name], runs[name], metric, "; ".join([*bias[name], *edge])))
+        target = target_of(rows) if self.target is None else self.target
+        return Comparison(
+            title=self.scenario.title,
+            rows=tuple(with_costs(ranked(rows), runs, metric, target)),
+            metric=metric,
+            tuned_by=tuned_by,
+            budget=self.budget,
+            target=target,
+            target_text="half of the ranked methods end at or below it." if self.target is None else "as asked for.",
+            grid_text=self._grid_text,
+            seeds=self.seeds,
+            tuning_seeds=self.tuning_seeds,
+            jobs=self.jobs,
+            notes=tuple(self._notes),
+            versions=files.versions(),
+            runs={name: tuple(found) for name, found in runs.items() if found},
+        )
+
+    @cached_property
+    def cases(self) -> dict[int, str]:
+        """The fingerprint of what each seed draws, once all of it was found to fit together."""
+        found = {}
+        for seed in (*self.seeds, *self.tuning_seeds):
+            case = self.first if seed == self.seeds[0] else self.scenario.case(seed)
+            _require_fitting(case)
+            self.budget.most(case)
+            found[seed] = case.fingerprint()
+        return found
+
+    @cached_property
+    def first(self) -> Case:
+        """What the first seed draws."""
+        return self.scenario.case(self.seeds[0])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What makes two comparisons one; methods, steps and further seeds may join."""
+        return {"comparison": self.scenario.title, "drawn": self.cases[self.seeds[0]], "budget": asdict(self.budget)}
+
+    @property
+    def _metrics(self) -> tuple[str, str]:
+        """What ranks and what tunes: disagreement alone would choose the smallest step, with which nobody moves."""
+        known = [name for name in recorded(self.first.problem, self.first.graph.n) if name != "bytes"]
+        usual = next(name for name in _STATIONARITY if name in known)
+        metric = self.metric or usual
+        if metric == "error" and metric not in known:
+            raise ProblemError("this problem has no test data, so no 'error'; choose another metric")
+        if metric not in known:
+            raise unknown("metric", metric, known)
+        return metric, usual if metric == "disagreement" else metric
+
+    def _refusal(self, name: str, make: Maker, needs: dict[str, str]) -> Row | None:
+        """Return the row of a method that cannot be made or cannot run on the network; note what others need."""
+        try:
+            algorithm = make(self.grid.start[0])
+            needs[name] = algorithm.needs
+        except Exception as error:  # a user's own method may do anything
+            return Row(name, "", "failed", _told(error))
+        try:
+            require_admissible(algorithm, self.first.graph, self.first.weights)
+        except D3GDError as error:
+            short = "needs undirected links" if not self.first.graph.is_undirected else "needs symmetric weights"
+            return Row(name, needs[name], "refused", short if needs[name] == "undirected links" else str(error))
+        return None
+
+    def _bias(self, algorithm: Algorithm[Any]) -> list[str]:
+        """Say what of the network's conditions a method does not survive, if anything."""
+        conditions = self.first.conditions
+        fatal = [] if conditions is None else [h for h in conditions.hardships if h not in algorithm.survives]
+        return [f"biased by {' and '.join(fatal)}"] if fatal else []
+
+    def _tuned(self, able: Sequence[str], out: Path, metric: str) -> dict[str, Tuned]:
+        def run(keys: Sequence[Key], what: str) -> dict[Key, Run]:
+            return self._made(keys, what, out, _TUNING_RECORDS)
+
+        return tune(able, run, seeds=self.tuning_seeds, grid=self.grid, metric=metric)
+
+    def _made(self, keys: Sequence[Key], what: str, out: Path, along: int) -> dict[Key, Run]:
+        """Make the runs that are missing, and return all."""
+        judged = tuple(dict.fromkeys((*self._metrics, "disagreement")))
+        wanted: dict[Path, tuple[Piece, str]] = {}
+        paths: dict[Key, Path] = {}
+        for name, step, seed in keys:
+            algorithm = self.methods[name](step)
+            piece = Piece(name, step, seed, algorithm, self.scenario, self.budget, judged, along)
+            folder = files.make_folder(out / "runs" / f"{_word(name)}-{digest(name)[:6]}")
+            path = paths[name, step, seed] = folder / f"step-{step:g}-seed-{seed}.json"
+            wanted[path] = piece, digest(self.cases[seed], asdict(self.budget), judged, along, _identity(algorithm))
+        there = [path for path, (_, key) in wanted.items() if _holds(path, key)]
+        run_missing(wanted, _run, there=there, jobs=self.jobs, progress=self.progress, what=what)
+        return {key: read(files.read_json(path), self.budget) for key, path in paths.items()}
+
+    @property
+    def _grid_text(self) -> str:
+        tried = ", ".join(f"{step:g}" for step in self.grid.start)
+        grows = len(self.grid.steps) > len(self.grid.start)
+        return f"Steps: {tried}" + ("; further ones where the best was at an end." if grows else ".")
+
+    @property
+    def _notes(self) -> list[str]:
+        if len(set(self.cases.values())) > 1:
+            return []
+        return [
+            "Every seed draws the same network, data and noise here, so intervals show no spread: give the graph or "
+            "the problem without a seed of its own, or as a function of the seed."
+        ]
+
+
+def claim(out: Path, settings: Mapping[str, Any]) -> None:
+    """Take a folder for a comparison, unless it holds something else."""
+    path = files.make_folder(out) / "settings.json"
+    if not path.exists():
+        files.write_json(path, settings)
+        return
+    there = files.read_json(path)
+    names = {"comparison": "network or problem", "drawn": "network, data or first seed", "budget": "budget"}
+    if "comparison" not in there:
+        raise RecordError(f"{out} holds something else than a comparison; choose another --out")
+    for name, words in names.items():
+        if there.get(name) != settings[name]:
+            raise RecordError(
+                f"{out} holds a comparison with another {words}; choose another --out, or repeat that one"
+            )
+
+
+def _require_fitting(case: Case) -> None:
+    case.graph.require_strongly_connected()
+    if case.conditions is not None:
+        case.conditions.require_fit(case.graph)
+    if case.problem.agents != case.graph.n:
+        raise ProblemError(
+            f"the problem has {case.problem.agents} agents but the graph has {case.graph.n}; make both the same size"
+        )
+
+
+def _require_any(tuned: Mapping[str, Tuned]) -> None:
+    """Raise what went wrong if it went wrong for every method: it is not the methods' fault then."""
+    failures = {found.failure for found in tuned.values()}
+    if len(tuned) > 1 and len(failures) == 1 and failures != {""}:
+        raise D3GDError(f"every method failed: {failures.pop()}")
+
+
+def _lost(name: str, needs: str, found: Tuned) -> Row:
+    """Return the row of a method that raised an error, or diverged at every step."""
+    if found.failure:
+        return Row(name, needs, "failed", found.failure)
+    return Row(name, needs, "diverged", "at every step of the grid", step=found.step)
+
+
+def _run(task: tuple[Piece, str]) -> dict[str, Any]:
+    piece, key = task
+    return piece.run(key)
+
+
+def _holds(path: Path, key: str) -> bool:
+    """Whether a file has the run that is asked for; a method that was changed since has another key."""
+    if not path.exists():
+        return False
+    try:
+        return bool(files.read_json(path).get("key") == key)
+    except RecordError:
+        return False
+
+
+def _identity(algorithm: Algorithm[Any]) -> str:
+    """Return what tells a method from others, its source among it: whoever writes one changes it often."""
+    try:
+        source = inspect.getsource(type(algorithm))
+    except (OSError, TypeError):
+        source = ""
+    return digest(json.dumps(engine.describe(algorithm), default=repr, sort_keys=True), source)
+
+
+def _told(error: Exception) -> str:
+    return " ".join((str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}").split())
+
+
+def _word(name: str) -> str:
+    return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in name).split())[:40]

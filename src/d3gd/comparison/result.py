@@ -1,0 +1,92 @@
+"""What a comparison returns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from d3gd.comparison import text
+from d3gd.comparison.runs import Run
+from d3gd.comparison.scenario import Budget
+from d3gd.comparison.summary import Row
+from d3gd.errors import D3GDError
+from d3gd.runs import files
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods compared on one network, problem and budget.
+
+    Attributes:
+        title: What they were compared on.
+        rows: The methods, best first; those that diverged, failed or could not run come last.
+        metric: What they are ranked by, at the end of the budget.
+        tuned_by: What their steps were chosen by.
+        budget: What every run could spend.
+        target: The level of the metric whose cost is told.
+        target_text: Where that level comes from.
+        grid_text: Which steps were tried.
+        seeds: Of the runs that are reported.
+        tuning_seeds: Of the runs that the steps were chosen by.
+        jobs: How many runs went on side by side.
+        notes: What else a reader should know.
+        versions: What the numbers may depend on.
+        runs: The reported runs of each method.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+    metric: str
+    tuned_by: str
+    budget: Budget
+    target: float
+    target_text: str
+    grid_text: str
+    seeds: tuple[int, ...]
+    tuning_seeds: tuple[int, ...]
+    jobs: int
+    notes: tuple[str, ...]
+    versions: Mapping[str, str]
+    runs: Mapping[str, Sequence[Run]] = field(repr=False)
+
+    def __repr__(self) -> str:
+        best = [f"{row.rank}. {row.method}" for row in self.rows if row.rank is not None]
+        return f"Comparison({self.title}: {', '.join(best) or 'nothing ranked'})"
+
+    def row(self, method: str) -> Row:
+        """Return the row of one method."""
+        for row in self.rows:
+            if row.method == method:
+                return row
+        raise D3GDError(f"no method {method!r} was compared; choose among {', '.join(row.method for row in self.rows)}")
+
+    def show(self) -> None:
+        """Print the table, and how to read it."""
+        text.show(self)
+
+    def to_pandas(self) -> Any:
+        """Return the table as a data frame."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise D3GDError("to_pandas needs pandas; install it with: pip install 'd3gd[data]'") from error
+        return pd.DataFrame([text.flat(row) for row in self.rows])
+
+    def plot(self, path: str | Path) -> None:
+        """Draw the curves against iterations, bytes and time into a .png, .pdf or .svg file."""
+        from d3gd.comparison.figure import draw
+
+        path = Path(path)
+        files.make_folder(path.parent)
+        files.write_atomically(path, draw(self, [path.suffix])[path.suffix])
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``compare.csv``, ``.json`` and ``.md`` and ``curves.png`` and ``.pdf``."""
+        from d3gd.comparison.figure import draw
+
+        path = files.make_folder(Path(folder))
+        for suffix, picture in draw(self, [".png", ".pdf"]).items():
+            files.write_atomically(path / f"curves{suffix}", picture)
+        files.write_atomically(path / "compare.csv", text.table_csv(self).encode())
+        files.write_json(path / "compare.json", text.content(self))
+        files.write_atomically(path / "compare.md", text.markdown(self).encode())

@@ -1,0 +1,162 @@
+"""One run of a comparison: a method at a step size on the network and the data of a seed, within a budget."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from d3gd import engine, metrics
+from d3gd.algorithms.base import Algorithm
+from d3gd.arrays import Floats
+from d3gd.comparison.scenario import Budget, Scenario
+from d3gd.errors import D3GDError
+from d3gd.metrics import Metric, Snapshot
+
+_FLOOR = 1e-24  # of its value at the start: what a sum of squares cannot be told from zero below
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        method: The method's name.
+        step: Its step size.
+        seed: What network, data and noise were drawn from.
+        status: How it ended, ``"failed"`` where the method raised an error.
+        message: What there is to say about that.
+        links: How many the network has.
+        width: The bytes that a number takes.
+        curves: What was recorded, ``iterations`` among them.
+        budget: What it could spend.
+    """
+
+    method: str
+    step: float
+    seed: int
+    status: str
+    message: str
+    links: int
+    width: int
+    curves: Mapping[str, Floats] = field(repr=False)
+    budget: Budget = field(repr=False)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it left all bounds."""
+        return self.status == "diverged"
+
+    def value(self, metric: str) -> float:
+        """Return a metric at the end of the budget, infinite for a run that did not get there."""
+        if self.status in ("diverged", "failed"):
+            return np.inf
+        curve, sent = self.curves[metric], self.curves["bytes"]
+        last = float(curve[-1])
+        if self.budget.bytes is not None and sent[-1] > self.budget.bytes:
+            last = float(between(self.budget.bytes, sent, curve))
+        if metric.startswith("stationarity"):
+            last = max(last, _FLOOR * float(curve[0]))
+        return last if np.isfinite(last) else np.inf
+
+
+def between(at: Any, x: Floats, y: Floats) -> Any:
+    """Interpolate a curve, exponentially where it is positive.
+
+    Example:
+        >>> round(float(between(1.0, np.array([0.0, 2.0]), np.array([1.0, 1e-4]))), 9)
+        0.01
+    """
+    if np.all((y > 0) & (y < np.inf)):
+        return np.exp(np.interp(at, x, np.log(y)))
+    return np.interp(at, x, y)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A run that is to be made."""
+
+    method: str
+    step: float
+    seed: int
+    algorithm: Algorithm[Any]
+    scenario: Scenario
+    budget: Budget
+    metrics: tuple[str, ...]
+    records: int  # along the run
+
+    def run(self, key: str) -> dict[str, Any]:
+        """Make the run; what a method does wrong is told in what is returned, ready for JSON."""
+        case = self.scenario.case(self.seed)
+        iterations = self.budget.most(case)
+        known, watch = recorded(case.problem, case.graph.n), Stopwatch()
+        content = {"key": key, "method": self.method, "step": self.step, "seed": self.seed}
+        content |= {"links": case.graph.link_count, "width": case.width, "curves": {}}
+        limit = np.inf if self.budget.bytes is None else self.budget.bytes
+        try:
+            result = engine.run(
+                self.algorithm,
+                case.graph,
+                case.problem,
+                weights=case.weights,
+                # Whoever does not survive is shown all the same, as biased.
+                conditions=None if case.conditions is None else replace(case.conditions, biased=True),
+                dtype=case.dtype,
+                iterations=iterations,
+                every=max(1, iterations // self.records),
+                seed=self.seed,
+                metrics={"seconds": watch, **{name: known[name] for name in (*self.metrics, "bytes")}},
+                callbacks=[lambda snapshot: snapshot.bytes_sent >= limit, watch.resume],
+                progress=False,
+            )
+        except Exception as error:  # one method's fault must not end the comparison of the others
+            told = str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}"
+            return {**content, "status": "failed", "message": " ".join(told.split())}
+        curves = {"iterations": result.iterations, **result.metrics}
+        return {
+            **content,
+            "status": result.status,
+            "message": result.message,
+            "curves": {name: values.tolist() for name, values in curves.items()},
+        }
+
+
+def read(content: Mapping[str, Any], budget: Budget) -> Run:
+    """Return the run that a piece's content tells of."""
+    words = {name: content[name] for name in ("method", "step", "seed", "status", "message", "links", "width")}
+    curves = {name: np.array(values, dtype=np.float64) for name, values in content["curves"].items()}
+    return Run(**words, curves=curves, budget=budget)
+
+
+class Stopwatch:
+    """The seconds that iterations took, as a metric: it stands still while other metrics are computed.
+
+    It must be the first metric, and :meth:`resume` the last callback.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._since: float | None = None
+
+    def __call__(self, snapshot: Snapshot) -> float:
+        """Stop, and return the time so far."""
+        if self._since is not None:
+            self._seconds += time.perf_counter() - self._since
+        return self._seconds
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Go on."""
+        self._since = time.perf_counter()
+
+
+def recorded(problem: Any, n: int) -> dict[str, Metric]:
+    """Return what runs may record of a problem: of all these, less is better, but for the bytes."""
+    usual = metrics.default_metrics(problem, n)
+    kept = {name: metric for name, metric in usual.items() if not name.startswith(("accuracy", "n_min_pi"))}
+    return kept | ({"error": error_rate} if "accuracy" in usual else {})
+
+
+def error_rate(snapshot: Snapshot) -> float:
+    """Return the share of test samples that the agents' models get wrong, averaged over agents."""
+    return 1 - metrics.accuracy(snapshot)

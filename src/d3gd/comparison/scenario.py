@@ -1,0 +1,161 @@
+"""Where methods are compared: what each seed draws, and what a run may spend."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from d3gd import weights as weighting
+from d3gd.arrays import CSR
+from d3gd.conditions import Conditions
+from d3gd.config.experiment import Experiment
+from d3gd.digest import digest
+from d3gd.errors import SettingsError
+from d3gd.graphs import Digraph
+from d3gd.problems import Problem
+
+_TITLED = ("graph", "weights", "problem", "conditions")  # the tables of a file that say where methods are compared
+
+
+class Case(NamedTuple):
+    """What a seed draws."""
+
+    graph: Digraph
+    weights: CSR
+    problem: Any
+    conditions: Conditions | None = None
+    dtype: Literal["float64", "float32"] = "float64"
+
+    @property
+    def width(self) -> int:
+        """The bytes that a number takes."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def message(self) -> int:
+        """The bytes that one model along every link takes."""
+        return self.width * int(self.problem.dim) * self.graph.link_count
+
+    def fingerprint(self) -> str:
+        """Return what tells it from other cases."""
+        problem = self.problem.fingerprint() if isinstance(self.problem, Problem) else type(self.problem).__name__
+        conditions = None if self.conditions is None else self.conditions.describe()
+        return digest(self.graph.indptr, self.graph.sources, self.weights.data, problem, conditions, self.dtype)
+
+
+class Scenario(Protocol):
+    """Where methods are compared: a network and a problem for every seed."""
+
+    def case(self, seed: int) -> Case:
+        """Return what a seed draws."""
+
+    @property
+    def title(self) -> str:
+        """A few words for it."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Graph, problem, weights and conditions as arguments: the first two the same for all seeds, or functions."""
+
+    graph: Digraph | Callable[[int], Digraph]
+    problem: Any
+    weights: CSR | Callable[[Digraph], CSR] | None = None
+    conditions: Conditions | None = None
+
+    def case(self, seed: int) -> Case:
+        """Call what is a function with the seed; weights are made from the graph."""
+        graph = self.graph if isinstance(self.graph, Digraph) else self.graph(seed)
+        drawn = callable(self.problem) and not isinstance(self.problem, Problem)
+        make = weighting.metropolis if self.weights is None else self.weights
+        weights = make(graph) if callable(make) else make
+        return Case(graph, weights, self.problem(seed) if drawn else self.problem, self.conditions)
+
+    @property
+    def title(self) -> str:
+        """The size of the network, the kind of problem, and what the network does to messages."""
+        case = self.case(0)
+        conditions = {} if self.conditions is None else self.conditions.describe()
+        parts = [f"{case.graph.n} agents", f"{case.graph.link_count} links", type(case.problem).__name__]
+        return ", ".join([*parts, *filter(None, [_in_words(conditions)])])
+
+
+@dataclass(frozen=True)
+class FromFile:
+    """A settings file: whatever in it has no seed of its own takes the comparison's."""
+
+    experiment: Experiment
+
+    def case(self, seed: int) -> Case:
+        """Draw with the seed."""
+        drawn = replace(self.experiment, settings={**self.experiment.settings, "seed": seed})
+        graph, weights = drawn.network()
+        dtype = self.experiment.settings.get("dtype", "float64")
+        return Case(graph, weights, drawn.problem(graph.n), drawn.conditions(graph), dtype)
+
+    @property
+    def title(self) -> str:
+        """The tables, in a line."""
+        tables = {name: _in_words(self.experiment.parts.get(name, {})) for name in _TITLED}
+        return ", ".join(f"{words} weights" if name == "weights" else words for name, words in tables.items() if words)
+
+
+def _in_words(table: Mapping[str, Any]) -> str:
+    """Return a table in a line; of graphs and absences, how many there are."""
+    words = [str(table["kind"])] if "kind" in table else []
+    for key, value in table.items():
+        if key not in ("kind", "biased"):
+            many = key in ("graphs", "absences") and isinstance(value, list)
+            words.append(f"{len(value)} {key[: -1 if len(value) == 1 else None]}" if many else f"{key}={value}")
+    return " ".join(words)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every run may spend; a run ends where the first of the two is used up.
+
+    Attributes:
+        iterations: At most so many.
+        bytes: At most so many over all links. Where only bytes are given, no run makes more iterations than one that
+            sends its model and nothing else.
+    """
+
+    iterations: int | None = None
+    bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("iterations", self.iterations), ("bytes", self.bytes)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise SettingsError(f"a budget of {value!r} {name} buys nothing; give a whole number of 1 or more")
+        if self.iterations is None and self.bytes is None:
+            raise SettingsError("no budget was found; give iterations, or bytes")
+
+    def most(self, case: Case) -> int:
+        """Return the most iterations that a run may make."""
+        if self.bytes is None:
+            return self.iterations or 0
+        if self.bytes < case.message:
+            raise SettingsError(
+                f"a budget of {self.bytes:,} bytes does not buy one iteration: a model along each of the "
+                f"{case.graph.link_count:,} links takes {case.message:,} bytes; give at least ten times that"
+            )
+        return min(self.iterations or np.iinfo(np.int64).max, self.bytes // case.message)
+
+    def __str__(self) -> str:
+        parts = [] if self.iterations is None else [f"{self.iterations:,} iterations"]
+        parts += [] if self.bytes is None else [f"{amount(self.bytes)} over all links"]
+        return " or ".join(parts)
+
+
+def amount(count: float) -> str:
+    """Write a number of bytes.
+
+    Example:
+        >>> [amount(x) for x in (900, 12_345, 4.75e7, 3e9)]
+        ['900 B', '12 kB', '48 MB', '3 GB']
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{float(f'{count / size:.2g}'):g} {unit}"
+    return f"{count:.0f} B"

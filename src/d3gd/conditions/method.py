@@ -1,0 +1,56 @@
+"""A method under conditions, of which it need not know."""
+
+from typing import Any, NamedTuple
+
+from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.arrays import Floats
+from d3gd.conditions.network import ConditionedNetwork, Post
+from d3gd.network import Network
+from d3gd.state import kinds
+
+
+class UnderState(NamedTuple):
+    """The memory of a method, and of the network."""
+
+    method: Any
+    post: Post
+
+
+class Under:
+    """A method on a network with conditions: an iteration is opened, stepped and closed.
+
+    Args:
+        algorithm: The method.
+        net: The network.
+        pauses: Whether agents may pause; then the method's state must say what follows agents and edges.
+    """
+
+    def __init__(self, algorithm: Algorithm[Any], net: ConditionedNetwork, *, pauses: bool) -> None:
+        self.needs, self.survives = algorithm.needs, algorithm.survives
+        self.relies_on, self.exact = algorithm.relies_on, algorithm.exact
+        self._algorithm, self._net, self._pauses = algorithm, net, pauses
+
+    def init(self, net: Network, x0: Floats) -> UnderState:
+        """Start with an empty post."""
+        method = self._algorithm.init(net, x0)
+        if self._pauses:
+            kinds(method)  # better to learn now than at the first pause
+        return UnderState(method, self._net.close())
+
+    def point(self, s: UnderState) -> Floats:
+        """Gradients are wanted where the method wants them."""
+        return self._algorithm.point(s.method)
+
+    def step(self, net: Network, gradient: Gradient, s: UnderState, k: int) -> UnderState:
+        """Let those who are there take a step."""
+        self._net.open(k, s.post)
+        method = self._algorithm.step(net, gradient, s.method, k)
+        return UnderState(self._net.hold(s.method, method), self._net.close())
+
+    def weights(self, net: Network, s: UnderState) -> Floats:
+        """Return the weights in use where everything arrives."""
+        return self._algorithm.weights(net, s.method)
+
+    def scale(self, net: Network, s: UnderState) -> Floats | None:
+        """Return what the method takes for the Perron weights."""
+        return self._algorithm.scale(net, s.method)

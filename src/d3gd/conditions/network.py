@@ -1,0 +1,232 @@
+"""A network under conditions: the verbs, on what has arrived."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from d3gd.arrays import CSR, Array, Bools, Floats
+from d3gd.conditions.settings import Conditions, mask
+from d3gd.digraph import Digraph
+from d3gd.distributed.received import Rows, joined
+from d3gd.errors import SettingsError
+from d3gd.network import Inbox, Network
+from d3gd.random import keyed_uniform
+from d3gd.state import Mail, PerEdge, keep
+from d3gd.transports.base import Transport
+
+_LOSS, _LINKS, _PAUSES, _DELAYS = 101, 102, 103, 104  # streams of random numbers
+_ROUNDING = 1e-9  # that a row of weights, which sum to one, may be off
+
+
+class Post(NamedTuple):
+    """What is under way between iterations."""
+
+    away: Annotated[Bools, "common"]  # (n,)      who pauses at random
+    due: PerEdge  # (edges, slots)                when the last messages arrive; infinite for those that never do
+    mail: Mail  # each (edges, slots, 1 + width)  the messages, and when they arrive
+
+
+class ConditionedNetwork(Network):
+    """The verbs, on what has arrived.
+
+    Between :meth:`open` and :meth:`close`, an iteration: who is there, which edges deliver, and what of the mail of
+    earlier iterations is read now. A message is kept in slot ``k mod (delay + 1)`` of its edge until that slot's turn
+    comes again, so that an interrupted iteration may be begun anew: it writes the same once more.
+
+    Args:
+        graph: The union of all links that are ever there.
+        weights: The initial weights.
+        conditions: What happens to messages and agents.
+        seed: The key of all draws.
+        sees_all: Whether algorithms may ask for all agents' values.
+        transport: The ranks.
+        dtype: The precision of models.
+    """
+
+    reliable = False
+
+    def __init__(
+        self,
+        graph: Digraph,
+        weights: CSR,
+        conditions: Conditions,
+        *,
+        seed: int = 0,
+        sees_all: bool = True,
+        transport: Transport | None = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> None:
+        super().__init__(graph, weights, seed=seed, sees_all=sees_all, transport=transport, dtype=dtype)
+        block = self.halo.block
+        self._what, self._key = conditions, seed
+        self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]
+        self._ids = graph.keys[block.edges]
+        row = np.zeros(graph.n, dtype=np.int64)
+        row[block.heard] = np.arange(len(block.heard))
+        self._theirs, self._mine = row[self._from], row[self._to]  # of what an exchange brings, per edge
+        starts = np.searchsorted(self._to, self.agents)
+        self._ends = np.append(starts, len(self._to))
+        count = len(self._to)
+        self._late_matrix = csr_array((self.a0, np.arange(count), self._ends), shape=(len(self.agents), count))
+        self._slots = conditions.delay + 1
+        self._mask = lru_cache(maxsize=64)(self._masked)  # graphs taken in turn come again
+        self._k, self._calls = 0, 0
+        self._post = Post(np.zeros(graph.n, dtype=bool), np.full((count, self._slots * self._buffered), np.inf), {})
+        self._away = self._post.away
+        self._sends: Bools = np.ones(count, dtype=bool)
+        self._arrived: Bools = self._sends
+
+    @property
+    def _buffered(self) -> bool:
+        return self._what.delay > 0
+
+    def open(self, k: int, post: Post) -> None:
+        """Begin iteration ``k`` with the post as the last one left it."""
+        what, self._k, self._calls = self._what, k, 0
+        away = post.away
+        if what.pause > 0:
+            draw = keyed_uniform(self._key, np.arange(self.n), k, 1, _PAUSES)[:, 0]
+            away = np.where(away, draw >= what.back, draw < what.pause)
+        self._post, self._away = post._replace(away=away), away
+        gone = [agent for agent, first, until in what.absences if first <= k < until]
+        if gone:
+            self._away = away.copy()
+            self._away[gone] = True
+        self._sends = self._there(k) & ~self._away[self._from] & ~self.loops
+        delivers = self._sends | self.loops
+        if what.loss > 0:
+            delivers &= (self._draw(k, _LOSS) >= what.loss) | self.loops
+        self._arrived = delivers
+        if self._buffered:
+            slot = k % self._slots
+            post.due[:, slot] = np.where(delivers, k + self._lateness(k), np.inf)
+            for box in post.mail.values():
+                box[:, slot, 0] = np.inf
+            self._arrived = np.any(post.due <= k, axis=1)
+
+    def close(self) -> Post:
+        """End the iteration, and return the post as it leaves it."""
+        return self._post
+
+    def hold(self, old: Any, new: Any) -> Any:
+        """Return the new state, but what agents that pause had before."""
+        if not self._away.any():
+            return new
+        return keep(old, new, {"agent": self._away[self.agents], "edge": self._away[self._to]})
+
+    def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
+        """Send each agent's rows along its out-edges; what is read is the newest that has arrived."""
+        if over is not None:
+            raise SettingsError(
+                "a method is silent on links that both ends have agreed on, which needs every message to arrive at "
+                "once; choose one that is not, such as DIGing"
+            )
+        before = self.bytes_sent
+        inbox = super().exchange(**arrays)
+        self.bytes_sent = before + int(np.count_nonzero(self._sends)) * sum(a[0].nbytes for a in arrays.values())
+        if not self._buffered:
+            return inbox
+        call, self._calls = self._calls, self._calls + 1
+        # A copy per edge: neighbours may read the same agent at different times.
+        return Inbox({name: self._newest(f"{call}_{name}", joined(getattr(inbox, name))) for name in arrays})
+
+    def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
+        """Refuse: a row crosses an edge once, and if it does not arrive, agents end up with different tables."""
+        raise SettingsError(
+            "a rule floods the network, which needs every message to arrive at once; choose one that does not, such as "
+            'rule = "fixed"'
+        )
+
+    def mix(self, a: Floats, received: Rows) -> Floats:
+        r"""Return :math:`\sum_j a_{ij}^k x_j` over what has arrived."""
+        a = self._renormalised(a)
+        if not self._buffered:
+            return super().mix(a, received)
+        self._late_matrix.data = a.astype(received.dtype, copy=False)
+        mixed: Floats = self._late_matrix @ joined(received)
+        return mixed
+
+    def dot(self, v: Floats, received: Rows, origin: Floats | None = None) -> Floats:
+        r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge; one's own row stands for what is missing."""
+        rows = self._copies(received)
+        if origin is not None:
+            rows = rows - self.spread(origin)
+        # The order of sums is that of the kernels, so that conditions under which nothing happens change no bit.
+        values: Floats = np.add.reduce(rows * self.spread(v), axis=1).astype(np.float64)
+        return values
+
+    def along(self, received: Rows, edges: slice = slice(None)) -> Floats:
+        """Return what every edge has to read, one's own row for what is missing."""
+        return self._copies(received)[edges]
+
+    def heard(self, received: Rows) -> Iterator[tuple[slice, Floats]]:
+        """Yield, for every agent, the places of its in-edges and their rows, its own for what is missing."""
+        rows = self._copies(received)
+        for first, last in pairwise(self._ends):
+            yield slice(first, last), rows[first:last]
+
+    def _copies(self, received: Rows) -> Floats:
+        rows = joined(received)
+        if self._buffered:
+            return rows
+        copies: Floats = rows[np.where(self._arrived, self._theirs, self._mine)]
+        return copies
+
+    def _renormalised(self, a: Floats) -> Floats:
+        """Return weights of nothing on what is missing, whose rows sum to one if they did."""
+        if self._arrived.all():
+            return a
+        kept = np.where(self._arrived, a, 0.0)
+        whole, left = self.reduce(a), self.reduce(kept)
+        averages = np.abs(whole - 1) <= _ROUNDING
+        alone = averages & (left == 0)
+        kept[self.loops] = np.where(alone, whole, kept[self.loops])
+        return kept * self.spread(np.where(averages & ~alone, whole / np.where(left == 0, 1.0, left), 1.0))
+
+    def _newest(self, name: str, rows: Floats) -> Floats:
+        """Put what is sent now with what was sent before, and return what of all that each edge has to read."""
+        mail, slot, count = self._post.mail, self._k % self._slots, len(self._to)
+        fresh = rows[self._theirs].reshape(count, -1)
+        shape = (count, self._slots, 1 + fresh.shape[1])
+        if name not in mail or mail[name].shape != shape:
+            mail[name] = np.zeros(shape)
+            mail[name][:, :, 0] = np.inf
+        box = mail[name]
+        box[:, slot, 0], box[:, slot, 1:] = self._post.due[:, slot], fresh
+        age = np.where(box[:, :, 0] <= self._k, (self._k - np.arange(self._slots)) % self._slots, self._slots)
+        newest = age.argmin(axis=1)
+        copies = box[np.arange(count), newest, 1:]
+        missing = age[np.arange(count), newest] == self._slots
+        copies[missing] = rows[self._mine[missing]].reshape(-1, fresh.shape[1])
+        return copies.reshape(count, *rows.shape[1:]).astype(rows.dtype, copy=False)
+
+    def _there(self, k: int) -> Bools:
+        """Return which of the block's links are there."""
+        what = self._what
+        there: Bools = np.ones(len(self._to), dtype=bool)
+        if callable(what.graphs):
+            there = mask(self.graph, what.graphs(k))[self.halo.block.edges]
+        elif what.graphs is not None:
+            there = self._mask(k // what.period % len(what.graphs))
+        return there & (self._draw(k, _LINKS) < what.links) if what.links < 1 else there
+
+    def _masked(self, turn: int) -> Bools:
+        graphs: Any = self._what.graphs
+        return mask(self.graph, graphs[turn])[self.halo.block.edges]
+
+    def _lateness(self, k: int) -> Floats:
+        """Return how many iterations late each edge's message of iteration ``k`` is."""
+        most = self._what.delay
+        if self._what.delays == "all":
+            late = np.full(len(self._to), float(most))
+        else:
+            late = np.floor((most + 1) * self._draw(k if self._what.delays == "each message" else 0, _DELAYS))
+        return np.where(self.loops, 0.0, late)
+
+    def _draw(self, k: int, stream: int) -> Floats:
+        return keyed_uniform(self._key, self._ids, k, 1, stream)[:, 0]

@@ -1,0 +1,289 @@
+"""Experiments as TOML files.
+
+The signatures of generators, weights, problems and algorithms are the schema: what a table may hold, of which type and
+with which default, is read from them. To add a kind, add one line to :data:`KINDS`; algorithms are found in their
+folder. Ranges are checked where the values are used; here their messages only learn which file and table they are
+about.
+"""
+
+import dataclasses
+import difflib
+import inspect
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from d3gd import graphs, problems, topologies, weights
+from d3gd.algorithms import catalogue
+from d3gd.arrays import Ints
+from d3gd.conditions import Conditions
+from d3gd.config import inputs
+from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, to_toml, unknown
+from d3gd.engine import run
+from d3gd.errors import RecordError, SettingsError, TransportError
+from d3gd.result import Result
+from d3gd.runs import files
+from d3gd.transports.alone import Alone
+from d3gd.transports.base import Transport
+
+KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "graph": {
+        "erdos_renyi": graphs.erdos_renyi,
+        "ring": graphs.ring,
+        "exponential": graphs.exponential,
+        "grid": graphs.grid,
+        "random_geometric": graphs.random_geometric,
+        "regular": graphs.regular,
+        "complete": graphs.complete,
+        "star": graphs.star,
+        "edges": inputs.edges,
+    },
+    "weights": {
+        "metropolis": weights.metropolis,
+        "uniform": weights.uniform,
+        "lazy": weights.lazy,
+        "fastest_mixing": topologies.fastest_mixing,
+        "file": inputs.weights_file,
+    },
+    "problem": {
+        "sigmoid_classification": problems.sigmoid_classification,
+        "digits_classification": problems.digits_classification,
+        "quadratic": problems.quadratic,
+        "softmax": inputs.softmax_table,
+        "mixture_classification": problems.mixture_classification,
+    },
+    "algorithm": catalogue.methods(),
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a settings file asks for, checked key by key and type by type.
+
+    Attributes:
+        path: Where it was read from.
+        settings: The arguments of :func:`d3gd.run` outside any table.
+        parts: The tables ``graph``, ``weights``, ``problem`` and ``algorithm``, and ``conditions`` if there is one.
+    """
+
+    path: Path
+    settings: Table
+    parts: Mapping[str, Table]
+
+    @property
+    def seed(self) -> int:
+        """The experiment's seed; graph and problem take it too unless they have one of their own."""
+        return int(self.settings.get("seed", 0))
+
+    def build(self) -> tuple[Any, graphs.Digraph, Any, Any]:
+        """Return algorithm, graph, problem and weights."""
+        algorithm = self._made("algorithm")
+        graph, matrix = self.network()
+        return algorithm, graph, self.problem(graph.n), matrix
+
+    def problem(self, n: int) -> Any:
+        """Return the problem of n agents."""
+        return self._made("problem", agents=n, seed=self.seed)
+
+    def part(self, agents: Ints, n: int) -> Any:
+        """Return the problem of some of n agents; nobody else's data are made, or none are kept."""
+        problem = self._made("problem", agents=n, seed=self.seed, block=agents)
+        return problem if problem.agents == len(agents) else problem.restrict(agents)
+
+    def network(self) -> tuple[graphs.Digraph, Any]:
+        """Return the graph and its initial weights."""
+        graph = self._made("graph", seed=self.seed)
+        return graph, self._made("weights", graph=graph)
+
+    def conditions(self, graph: graphs.Digraph) -> Conditions | None:
+        """Return what the network does to messages and agents, if the file says anything of it."""
+        if "conditions" not in self.parts:
+            return None
+        with prefixed(f"{self.path.name}: [conditions]"):
+            table = dict(checked(self.parts["conditions"], _condition_keys(), ""))
+            if table.get("graphs") is not None:
+                table["graphs"] = [inputs.links_among(graph, str(self.path.parent / name)) for name in table["graphs"]]
+            return Conditions(**table)
+
+    def _made(self, part: str, **context: Any) -> Any:
+        return make(part, self._resolved(self.parts[part]), self.path.name, **context)
+
+    def run(
+        self,
+        out: str | Path,
+        *,
+        resume: bool = False,
+        progress: bool | None = None,
+        transport: Transport | None = None,
+    ) -> Result:
+        """Run it into a folder, which also gets a copy of the experiment that repeats it; see :meth:`save`."""
+        ranks = transport or Alone()
+        with ranks.together():
+            algorithm = self._made("algorithm")
+            graph, matrix = self.network()
+            conditions = self.conditions(graph)
+            alone = ranks.ranks == 1
+            problem: Any = self.problem(graph.n) if alone else None
+        saved: list[bool] = []
+
+        def keep(snapshot: object) -> None:
+            # At the first record the folder is known to be free for this run, and nothing has been computed yet.
+            if not saved and ranks.rank == 0:
+                self.save(out)
+                saved.append(True)
+
+        with prefixed(f"{self.path.name}:", but=(RecordError, TransportError)):
+            return run(
+                algorithm,
+                graph,
+                problem if alone else lambda agents: self.part(agents, graph.n),
+                weights=matrix,
+                conditions=conditions,
+                out=out,
+                resume=resume,
+                progress=progress,
+                callbacks=[keep],
+                transport=ranks,
+                **self.settings,
+            )
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``experiment.toml`` into a folder, with the files it speaks of under ``inputs/``.
+
+        The copy has nothing to do with the original any more: the folder may move, the user's files may change.
+        """
+        path, parts = Path(folder), dict(self.parts)
+        for name, table in self.parts.items():
+            if "file" in table:
+                parts[name] = {**table, "file": self._kept(path, table["file"], name)}
+            if "graphs" in table:
+                copies = [self._kept(path, file, f"{name}{i}") for i, file in enumerate(table["graphs"])]
+                parts[name] = {**table, "graphs": copies}
+        text = dataclasses.replace(self, parts=parts).text
+        files.write_atomically(path / "experiment.toml", text.encode())
+
+    def _kept(self, folder: Path, file: str, name: str) -> str:
+        """Copy a file into a folder's inputs, and return where it is from there."""
+        original = self.path.parent / file
+        copy = Path("inputs") / f"{name}{original.suffix}"
+        files.make_folder(folder / "inputs")
+        files.write_atomically(folder / copy, original.read_bytes())
+        return copy.as_posix()
+
+    @cached_property
+    def text(self) -> str:
+        """The experiment as TOML, with what was given on the command line in place."""
+        settings = {key: value for key, value in self.settings.items() if not isinstance(value, Mapping)}
+        tables = {key: value for key, value in self.settings.items() if isinstance(value, Mapping)} | dict(self.parts)
+        blocks = [_lines(settings), *(f"[{name}]\n{_lines(table)}" for name, table in tables.items())]
+        return "\n\n".join(blocks) + "\n"
+
+    def _resolved(self, table: Table) -> Table:
+        """Take the table's file to lie beside the settings file, unless its path is absolute."""
+        return {**table, "file": str(self.path.parent / table["file"])} if "file" in table else table
+
+
+def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) -> Experiment:
+    """Read an experiment and check its keys and types.
+
+    Args:
+        path: The TOML file.
+        optional: Tables and settings that the file may leave out here although a run needs them.
+        **overrides: Replacements for settings outside the tables; None leaves the file's.
+
+    Returns:
+        The experiment; nothing is built yet.
+    """
+    path = Path(path)
+    where = path.name
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        hint = f"write an example with: d3gd init {path}" if not path.exists() else "give a TOML file"
+        raise SettingsError(f"{path} cannot be read ({error.strerror}); {hint}") from error
+    except ValueError as error:
+        raise SettingsError(f"{where} is not valid TOML: {error}") from error
+    content |= {key: value for key, value in overrides.items() if value is not None}
+    content.setdefault("weights", {"kind": "metropolis"})
+    parts: dict[str, Table] = {}
+    for name in KINDS:
+        if name in optional and name not in content:
+            continue
+        table = content.pop(name, None)
+        if not isinstance(table, dict):
+            found = "is missing" if table is None else f"is {table!r}, not a table"
+            others = [key for key, value in content.items() if isinstance(value, dict)]
+            for close in difflib.get_close_matches(name, others, n=1):
+                found = f"is missing; is it what [{close}] was meant to be?"
+            raise SettingsError(
+                f"{where}: [{name}] {found}; write [{name}] and under it kind = ..., one of {', '.join(KINDS[name])}"
+            )
+        _check_part(name, table, where)
+        parts[name] = table
+    if "conditions" in content:
+        table = content.pop("conditions")
+        if not isinstance(table, dict):
+            raise SettingsError(
+                f"{where}: [conditions] is {table!r}, not a table; write [conditions] and under it loss = ..."
+            )
+        checked(table, _condition_keys(), f"{where}: [conditions]")
+        parts["conditions"] = table
+    tables = [f"[{name}]" for name in (*KINDS, "conditions")]
+    return Experiment(path, checked(content, _run_keys(), f"{where}:", optional=optional, also=tables), parts)
+
+
+def value_of(text: str) -> Any:
+    """Return a value that was typed outside a file: as TOML reads it, or else as the text it is.
+
+    Example:
+        >>> value_of("0.5"), value_of("true"), value_of("local")
+        (0.5, True, 'local')
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def make(part: str, table: Table, where: str, **context: Any) -> Any:
+    """Return what a table describes.
+
+    Args:
+        part: ``"graph"``, ``"weights"``, ``"problem"`` or ``"algorithm"``.
+        table: The kind, and arguments for it.
+        where: What messages should say the table is part of.
+        **context: Arguments that the table may leave out, given if the kind takes them.
+    """
+    arguments = _check_part(part, table, where, given=context)
+    maker = KINDS[part][table["kind"]]
+    taken = inspect.signature(maker).parameters
+    with prefixed(f"{where}: [{part}]"):
+        return maker(**{key: value for key, value in context.items() if key in taken} | arguments)
+
+
+def _run_keys() -> Keys:
+    keys = keys_of(run)
+    names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype")
+    return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, only by name
+
+
+def _condition_keys() -> Keys:
+    return keys_of(Conditions) | {"graphs": (list[str] | None, False)}  # in a file, only by their files
+
+
+def _check_part(part: str, table: Table, where: str, given: Table | None = None) -> dict[str, Any]:
+    kinds = KINDS[part]
+    where = f"{where}: [{part}]"
+    if "kind" not in table:
+        raise SettingsError(f"{where} kind is missing; choose among {', '.join(kinds)}")
+    if not isinstance(table["kind"], str) or table["kind"] not in kinds:
+        raise unknown(f"{where} kind", str(table["kind"]), list(kinds))
+    rest = {key: value for key, value in table.items() if key != "kind"}
+    return checked(rest, keys_of(kinds[table["kind"]]), where, optional={"agents", *(given or {})})
+
+
+def _lines(table: Table) -> str:
+    return "\n".join(f"{key} = {to_toml(value)}" for key, value in table.items())

@@ -1,0 +1,182 @@
+"""A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from d3gd.arrays import Array, Bools, Floats, Ints
+from d3gd.digraph import Digraph
+from d3gd.distributed.packing import Kind, Round
+from d3gd.distributed.partition import Border, partition
+from d3gd.distributed.received import Received
+from d3gd.state import expecting, flatten, kinds, restore
+from d3gd.transports.base import Transport
+
+S = TypeVar("S")
+
+
+class _Rounds(NamedTuple):
+    """The rounds across a border."""
+
+    border: Border
+    planned: dict[Kind, Round]
+
+
+class Halo:
+    """What a rank sends to others and keeps of theirs.
+
+    Args:
+        graph: The whole network.
+        transport: The ranks.
+
+    Attributes:
+        block: This rank's part of the network.
+        wire_bytes: The payload that this rank has sent to others in rounds. A row goes to a rank once, however
+            many agents hear it there; with one agent per rank, the sum over ranks is the metric ``bytes``.
+    """
+
+    def __init__(self, graph: Digraph, transport: Transport) -> None:
+        parts = partition(graph, transport.ranks)
+        self.transport = transport
+        self.block = parts.block(transport.rank)
+        self.wire_bytes = 0
+        self._whole = transport.ranks == 1
+        self._agents, self._edges = parts.agents, parts.edges
+        self._own = slice(0, len(self.block.agents))
+        self._all = _Rounds(self.block.border, {})
+        self._parts, self._some = parts, (np.empty(0, dtype=bool), self._all)
+
+    def exchange(
+        self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool], over: Bools | None = None
+    ) -> tuple[Mapping[str, Any], Callable[[], None] | None]:
+        """Send rows to all who hear this block, and return the rows of all whom it hears, and what waits for them.
+
+        Args:
+            arrays: What to send, by name.
+            apart: Tells of which shape arrays are wanted in two parts, own rows and others: see :class:`Received`.
+            over: Which of the block's edges are used, by both ends of a link; by default all. Rows that come along none
+                of them are zero.
+        """
+        if self._whole:
+            return arrays, None
+        rounds = self._all if over is None else self._over(over)
+        # Everything here is done in every round, while others wait: for messages of 100 kB, calls are what costs.
+        kind = tuple([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
+        plan = rounds.planned.get(kind)
+        if plan is None:
+            plan = rounds.planned[kind] = Round(rounds.border, kind, self.transport, apart)
+        self.wire_bytes += plan.wire_bytes
+        self.transport.settle()
+        delivery = plan.delivery()
+        under_way = self.transport.post(plan.sends(arrays), delivery.receives, plan.what)
+        rows: dict[str, Any] = {}
+        for name, whole in delivery.arrays.items():
+            if name in plan.apart:
+                rows[name] = Received(arrays[name], whole)
+            else:
+                whole[self._own] = arrays[name]  # while messages are on their way
+                rows[name] = whole
+        if not delivery.unpack:
+            return rows, under_way.wait
+
+        def arrive() -> None:
+            under_way.wait()
+            for into, places, piece in delivery.unpack:
+                into[places] = piece
+
+        return rows, arrive
+
+    def _over(self, edges: Bools) -> _Rounds:
+        """Return the rounds over some edges; from one to the next they are mostly the same."""
+        used, rounds = self._some
+        if not np.array_equal(used, edges):
+            rounds = _Rounds(self._parts.narrowed(self.block, self.block.edges[edges]), {})
+            self._some = edges, rounds
+        return rounds
+
+    def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
+        """Return the tables of all whom this block hears, and which of their rows are fresh; only those travel.
+
+        How many rows an agent sends varies, so that the counts go ahead of them.
+        """
+        if self._whole:
+            return table, fresh
+        block, length = self.block, table.shape[2]
+        counts = {p: np.count_nonzero(fresh[rows], axis=1) for p, rows in block.sends.items()}
+        coming = {p: np.empty(places.stop - places.start, dtype=np.int64) for p, places in block.receives.items()}
+        self.transport.swap(counts, coming, "relay counts")
+        row = np.dtype([("whose", np.int64), ("told", table.dtype, (length,))])
+        sends: dict[int, Array] = {}
+        for peer, rows in block.sends.items():
+            sender, whose = np.nonzero(fresh[rows])
+            sends[peer] = np.empty(len(whose), dtype=row)
+            sends[peer]["whose"], sends[peer]["told"] = whose, table[rows[sender], whose]
+            self.wire_bytes += sends[peer].nbytes
+        receives: dict[int, Array] = {p: np.empty(int(count.sum()), dtype=row) for p, count in coming.items()}
+        self.transport.swap(sends, receives, f"relay {table.dtype}[{length}]")
+        tables = np.zeros((len(block.heard), *table.shape[1:]), dtype=table.dtype)
+        news = np.zeros((len(block.heard), table.shape[1]), dtype=bool)
+        tables[self._own], news[self._own] = table, fresh
+        for peer, told in receives.items():
+            places = block.receives[peer]
+            sender = np.repeat(np.arange(places.start, places.stop), coming[peer])
+            tables[sender, told["whose"]], news[sender, told["whose"]] = told["told"], True
+        return tables, news
+
+    def everyone(self, values: Array) -> Array:
+        """Return all agents' values in their order, on every rank."""
+        return self._joined(values, self._agents)
+
+    def everywhere(self, values: Array) -> Array:
+        """Return the values of all edges in their order, on every rank."""
+        return self._joined(values, self._edges)
+
+    def total(self, values: Array) -> Array:
+        """Return the sum over ranks. For metrics only: its bits depend on the number of ranks."""
+        return values if self._whole else self.transport.each(values).sum(axis=0)
+
+    def _joined(self, values: Array, places: Sequence[Ints], to: int | None = None) -> Array:
+        if self._whole:
+            return values
+        parts = self.transport.gather(values, [len(place) for place in places], to)
+        whole = np.empty((sum(map(len, places)), *values.shape[1:]), dtype=values.dtype)
+        for place, part in zip(places, parts, strict=False):
+            whole[place] = part
+        return whole
+
+    def join(self, state: Any) -> dict[str, Array]:
+        """Return the state of all agents as named arrays; on rank 0, others get what nobody should use."""
+        arrays, kind = flatten(state), {} if self._whole else kinds(state)
+        places = {"agent": self._agents, "edge": self._edges}
+        return {
+            name: self._joined(array, places[kind[name]], to=0) if kind.get(name) in places else array
+            for name, array in arrays.items()
+        }
+
+    def split(self, template: S, arrays: dict[str, Array]) -> S:
+        """Return this rank's part of a state that only rank 0 has, as :meth:`join` gave it.
+
+        Args:
+            template: A state of this rank, whose shapes say what to expect.
+            arrays: The state of all agents; on other ranks than 0 it does not matter.
+        """
+        if self._whole:
+            return restore(template, arrays)
+        places = {"agent": self._agents, "edge": self._edges}
+        own: dict[str, Array] = {}
+        shapes = self.transport.told(json.dumps({name: array.shape[1:] for name, array in arrays.items()}))
+        template = expecting(template, json.loads(shapes), len(self.block.edges))
+        kind = kinds(template)
+        for name, expected in flatten(template).items():
+            what = f"split {name} {expected.dtype.str}{expected.shape[1:]}"
+            if self.transport.rank > 0:
+                own[name] = np.empty_like(expected)
+                self.transport.swap({}, {0: own[name]}, what)
+                continue
+            cuts: Any = places.get(kind[name], [...] * self.transport.ranks)
+            parts = [np.ascontiguousarray(arrays[name][cut], dtype=expected.dtype) for cut in cuts]
+            own[name] = parts[0].reshape(expected.shape)
+            self.transport.swap(dict(enumerate(parts[1:], 1)), {}, what)
+        return restore(template, own)

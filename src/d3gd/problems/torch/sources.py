@@ -1,0 +1,186 @@
+"""Batches of PyTorch models from whatever agents bring: tensors, datasets or loaders."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from d3gd.arrays import Ints
+from d3gd.digest import digest
+from d3gd.errors import ProblemError
+from d3gd.problems.base import check_batch, check_ids
+from d3gd.problems.torch.batches import PIECE, Batch, Data, Fit, Group, KeyedBatches, Tensors
+
+_GLIMPSES = 64  # items of a dataset that its fingerprint looks at
+
+
+class Source(ABC):
+    """The batches of one agent."""
+
+    @abstractmethod
+    def draw(self, k: int) -> Batch | None:
+        """The batch of iteration ``k``; None where an iteration takes all data."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[Batch]:
+        """All data, piece by piece."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """What tells it from other agents' sources."""
+
+
+class Items(Source):
+    """A dataset whose items are fetched when they are needed."""
+
+    def __init__(self, dataset: Any, name: str, keys: KeyedBatches | None, collate: Any, fit: Fit) -> None:
+        self._dataset, self._name, self._keys, self._collate, self._fit = dataset, name, keys, collate, fit
+
+    def draw(self, k: int) -> Batch | None:
+        """Items at keyed places."""
+        return None if self._keys is None else self._fetch(self._keys.at(k))
+
+    def pieces(self) -> Iterator[Batch]:
+        """Items in their order."""
+        size = len(self._dataset)
+        return (self._fetch(range(i, min(i + PIECE, size))) for i in range(0, size, PIECE))
+
+    def digest(self) -> str:
+        """Of its length, its keys and a few of its items."""
+        size, keys = len(self._dataset), self._keys
+        seen = np.unique(np.linspace(0, size - 1, _GLIMPSES).astype(np.int64)).tolist()
+        drawn = None if keys is None else [keys.agent, keys.batch, keys.seed]
+        return digest([self._name, size, drawn], *(tensor.cpu().numpy() for tensor in self._fetch(seen)))
+
+    def _fetch(self, places: Iterable[int]) -> Batch:
+        return self._fit(self._collate([self._dataset[place] for place in places]), self._name)
+
+
+class Stream(Source):
+    """A user's loader, asked for its next batch at every iteration and begun anew at its end."""
+
+    def __init__(self, loader: Any, name: str, fit: Fit) -> None:
+        self._loader, self._name, self._fit = loader, name, fit
+        self._batches: Iterator[Any] = iter(())
+        self._last: tuple[int, Batch] | None = None
+
+    def draw(self, k: int) -> Batch:
+        """The next batch; the same one again while the iteration is the same."""
+        if self._last is None or self._last[0] != k:
+            self._last = (k, self._fit(self._next(), self._name))
+        return self._last[1]
+
+    def _next(self) -> Any:
+        for _ in range(2):
+            for batch in self._batches:
+                return batch
+            self._batches = iter(self._loader)
+        raise ProblemError(f"the loader of {self._name} gives no batch; give it data, or drop_last=False")
+
+    def pieces(self) -> Iterator[Batch]:
+        """One pass of its own."""
+        return (self._fit(batch, self._name) for batch in self._loader)
+
+    def digest(self) -> str:
+        """Of its kind only: to look at its data would move its order on."""
+        return digest([self._name, type(self._loader.dataset).__name__, self._loader.batch_size])
+
+
+class Sources(Data):
+    """One source per agent; those whose batches have one shape are stacked."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources, self.agents = sources, len(sources)
+
+    def rounds(self, k: int | None) -> Iterable[list[Group]]:
+        """What every source gives, grouped by shape; None where one has no more."""
+        drawn = [None if k is None else source.draw(k) for source in self._sources]
+        parts = [s.pieces() if batch is None else iter([batch]) for s, batch in zip(self._sources, drawn, strict=True)]
+        for batches in zip_longest(*parts):
+            yield _grouped(batches)
+
+    def of(self, agent: int) -> Iterator[Batch]:
+        """The agent's source."""
+        return self._sources[agent].pieces()
+
+    def restrict(self, positions: Ints) -> "Sources":
+        """Only their sources."""
+        return Sources([self._sources[position] for position in positions.tolist()])
+
+    def digests(self) -> list[str]:
+        """Those of the sources."""
+        return [source.digest() for source in self._sources]
+
+
+def _grouped(batches: Sequence[Batch | None]) -> list[Group]:
+    import torch
+
+    members: dict[Any, list[int]] = {}
+    for row, batch in enumerate(batches):
+        if batch is not None:
+            members.setdefault(tuple((tensor.shape, tensor.dtype) for tensor in batch), []).append(row)
+    return [
+        Group(np.array(rows), tuple(map(torch.stack, zip(*(batches[row] or () for row in rows), strict=True))))
+        for rows in members.values()
+    ]
+
+
+def gather(parts: Sequence[Any], fit: Fit, *, batch: int | None, seed: int, agent_ids: Any) -> Data:
+    """The data of a block of agents, whatever they come as.
+
+    Args:
+        parts: For every agent a tuple (inputs, ..., target) of arrays or tensors, a ``Dataset`` or a ``DataLoader``.
+        fit: Makes a batch of what a loader gives, given the agent's name for messages.
+        batch: Samples for an iteration; None takes all.
+        seed: Of the draws.
+        agent_ids: The agents' global numbers.
+    """
+    from torch.utils.data import DataLoader, TensorDataset, default_collate
+
+    check_batch(batch)
+    if len(parts) == 0:
+        raise ProblemError("data is empty; pass one dataset, loader or pair (inputs, targets) per agent")
+    ids = check_ids(agent_ids, len(parts))
+    names = [f"agent {agent}" for agent in ids.tolist()]
+    plain = [part.tensors if isinstance(part, TensorDataset) else part for part in parts]
+    if all(isinstance(part, (tuple, list)) for part in plain):
+        import torch
+
+        fitted = [fit(part, name) for part, name in zip(plain, names, strict=True)]
+        for part, name in zip(fitted, names, strict=True):
+            if not all(torch.isfinite(tensor).all() for tensor in part):
+                raise ProblemError(f"{name} has NaN or infinite numbers; clean or drop them, all must be finite")
+        if len({tuple((tensor.shape[1:], tensor.dtype) for tensor in part) for part in fitted}) == 1:
+            sizes = np.array([len(part[0]) for part in fitted])
+            whole = tuple(map(torch.cat, zip(*fitted, strict=True)))
+            return Tensors(whole, sizes, batch=batch, seed=seed, ids=ids)
+        parts = [TensorDataset(*part) for part in fitted]
+    sources: list[Source] = []
+    for part, name, agent in zip(parts, names, ids.tolist(), strict=True):
+        if isinstance(part, DataLoader):
+            if batch is not None:
+                raise ProblemError(f"{name} has a DataLoader, which makes its own batches; leave batch={batch} out")
+            keys: Any = part.batch_sampler
+            keyed = isinstance(keys, KeyedBatches)
+            sources.append(Items(part.dataset, name, keys, part.collate_fn, fit) if keyed else Stream(part, name, fit))
+            continue
+        dataset = TensorDataset(*fit(part, name)) if isinstance(part, (tuple, list)) else part
+        size = _length(dataset, name)
+        keys = None if batch is None else KeyedBatches(size, batch, agent=agent, seed=seed)
+        sources.append(Items(dataset, name, keys, default_collate, fit))
+    return Sources(sources)
+
+
+def _length(dataset: Any, name: str) -> int:
+    from torch.utils.data import Dataset, IterableDataset
+
+    if not isinstance(dataset, Dataset) or isinstance(dataset, IterableDataset):
+        raise ProblemError(
+            f"{name} has a {type(dataset).__name__}; give a pair (inputs, targets), a map-style Dataset or a DataLoader"
+        )
+    size = len(dataset)  # type: ignore[arg-type]  # map-style datasets have one, though their base does not say so
+    if size == 0:
+        raise ProblemError(f"{name} has an empty dataset; every agent needs at least one sample")
+    return size

@@ -1,0 +1,155 @@
+"""The paper's figures and a table of its claims, in one call."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from d3gd.engine import describe
+from d3gd.errors import RecordError, SettingsError
+from d3gd.plots import DPI
+from d3gd.reproduce import figure1, figure2
+from d3gd.reproduce.claims import Claim
+from d3gd.reproduce.trial import ALGORITHMS, CURVES, ITERATIONS, Trial
+from d3gd.runs import files
+from d3gd.runs.progress import progress_bar
+
+Which: TypeAlias = Literal["fig1", "fig2", "all"]
+
+_TRIALS: dict[str, Callable[[int], Trial]] = {"fig1": figure1.trial, "fig2": figure2.trial}
+_COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
+_NOTES = (
+    "Ours: median [quartiles] over seeds 0, 1, ...; graph and data are drawn from the seed. "
+    "Speed-up: 1 - k / (T/2), where k is when a curve gets to Di-DGD's level at T/2 and stays there "
+    "(never within T: -100 %). Reduction: 1 - value at T / Di-DGD's value at T. "
+    "Several lines: reproduced if all are, not reproduced if none is even partly, else partly."
+)
+
+
+def reproduce(
+    which: Which, *, seeds: int = 10, out: Path, jobs: int | None = None, progress: bool | None = None
+) -> list[Claim]:
+    """Repeat the paper's experiments and judge its claims by them.
+
+    Writes into ``out``: ``fig1.png`` and ``fig1_curves.csv``, ``fig2.png`` and ``fig2_weights.csv``, ``settings.json``
+    and ``claims.json``; prints the table.
+
+    Args:
+        which: ``"fig1"``, ``"fig2"`` or ``"all"``.
+        seeds: How many; they are 0, 1, ..., never chosen.
+        out: The folder to write to.
+        jobs: How many processes; by default one per core.
+        progress: Show a progress bar; by default only on a terminal.
+
+    Returns:
+        The claims with what was measured and their verdicts.
+    """
+    if which not in get_args(Which):
+        raise SettingsError(f"{which!r} is no figure of the paper's; choose fig1, fig2 or all")
+    for name, value in (("seeds", seeds), ("jobs", 1 if jobs is None else jobs)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise SettingsError(f"{name} = {value!r}: it must be a whole number of at least 1")
+    settings = {
+        "which": which,
+        "seeds": list(range(seeds)),
+        "iterations": ITERATIONS,
+        "algorithms": {name: describe(algorithm) for name, algorithm in ALGORITHMS.items()},
+        "versions": files.versions(),
+    }
+    folder = files.make_folder(Path(out))
+    before = folder / "settings.json"
+    if which != "all" and before.exists() and files.read_json(before).get("which") != which:
+        raise RecordError(f"{folder} holds other figures, whose claims would be lost; choose another folder (--out)")
+    files.write_json(folder / "settings.json", settings)  # first, so that a folder in vain costs no work
+    trials = _run_all([which] if which != "all" else list(_TRIALS), seeds, jobs, progress)
+    found: list[Claim] = []
+    if "fig1" in trials:
+        _write_figure(folder / "fig1.png", figure1.draw(trials["fig1"]))
+        _write_curves(folder / "fig1_curves.csv", trials["fig1"])
+        found += figure1.claims(trials["fig1"])
+    if "fig2" in trials:
+        _write_figure(folder / "fig2.png", figure2.draw(trials["fig2"]))
+        _write_weights(folder / "fig2_weights.csv", trials["fig2"])
+        found += figure2.claims(trials["fig2"])
+    files.write_json(
+        folder / "claims.json", {**settings, "notes": _NOTES, "claims": [claim.as_dict() for claim in found]}
+    )
+    print_claims(found, seeds)
+    return found
+
+
+def print_claims(found: Sequence[Claim], seeds: int) -> None:
+    """Print the claims as a table."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=150)
+    table = Table(title=f"The paper's claims, measured over {seeds} seeds", caption=Text(_NOTES), show_lines=True)
+    table.add_column("claim, what we measure and how it is judged", ratio=5)
+    table.add_column("in the paper", ratio=2)
+    table.add_column("ours", ratio=4)
+    table.add_column("verdict", no_wrap=True)
+    for claim in found:
+        said = Text.assemble(claim.claim, (f"\n{claim.measure}; {claim.rule}", "dim"))
+        place = Text.assemble(claim.paper, (f"\n{claim.where}", "dim"))
+        ours = Text("\n").join(Text.assemble(str(m), (f"  {m.label}", "dim")) for m in claim.ours)
+        table.add_row(said, place, ours, Text(claim.verdict, style=_COLOURS[claim.verdict]))
+    console.print(table)
+
+
+def _run_all(wanted: Sequence[str], seeds: int, jobs: int | None, progress: bool | None) -> dict[str, list[Trial]]:
+    """Run every figure's trial of every seed, several at a time, and return them in the order of the seeds."""
+    from joblib import Parallel, delayed, parallel_config
+
+    tasks = [(name, seed) for name in wanted for seed in range(seeds)]
+    done: dict[str, list[Trial]] = {name: [] for name in wanted}
+    with (
+        parallel_config("loky", n_jobs=jobs or -1, inner_max_num_threads=1),
+        progress_bar(progress, len(tasks), "Trials") as show,
+    ):
+        trials = Parallel(return_as="generator_unordered")(delayed(_trial)(*task) for task in tasks)
+        for count, (name, trial) in enumerate(trials, start=1):
+            done[name].append(trial)
+            show(count, f"{name}, seed {trial.seed}")
+    return {name: sorted(rows, key=lambda trial: trial.seed) for name, rows in done.items()}
+
+
+def _trial(name: str, seed: int) -> tuple[str, Trial]:
+    return name, _TRIALS[name](seed)
+
+
+def _write_figure(path: Path, figure: Any) -> None:
+    with files.replacing(path) as file:
+        figure.savefig(file, format="png", dpi=DPI)
+
+
+def _write_curves(path: Path, trials: Sequence[Trial]) -> None:
+    rows = [
+        [trial.seed, name, k, *values]
+        for trial in trials
+        for name, curves in trial.curves.items()
+        for k, *values in zip(trial.iterations.tolist(), *(curves[metric].tolist() for metric in CURVES), strict=True)
+    ]
+    _write_csv(path, ["seed", "algorithm", "iteration", *CURVES], rows)
+
+
+def _write_weights(path: Path, trials: Sequence[Trial]) -> None:
+    rows = [
+        [trial.seed, name, edge[0], edge[1], initial, weight]
+        for trial in trials
+        for name, final in trial.final.items()
+        for edge, initial, weight in zip(figure2.names(trial), trial.initial.tolist(), final.tolist(), strict=True)
+    ]
+    _write_csv(path, ["seed", "algorithm", "source", "target", "initial", "final"], rows)
+
+
+def _write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    files.write_atomically(path, text.getvalue().encode())

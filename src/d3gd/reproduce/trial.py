@@ -1,0 +1,103 @@
+"""What both figures share: the algorithms and one seeded trial.
+
+The settings are the paper's: gamma = 0.1, eta = 1, delta = 0.2, every agent starts at zero with Metropolis weights. The
+paper gives no number of iterations for Figure 1; both figures run the 1,000 that it gives for Figure 2.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from d3gd import engine, weights
+from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.d3gd import D3GD
+from d3gd.algorithms.didgd import DiDGD
+from d3gd.arrays import Array, Bools, Floats, Ints
+from d3gd.graphs import Digraph
+from d3gd.problems import SigmoidClassification
+
+ITERATIONS = 1000
+DIDGD, GLOBAL, DECENTRALIZED = "Di-DGD", "D3GD (global)", "D3GD (decentralized)"
+REFINED = (GLOBAL, DECENTRALIZED)
+ALGORITHMS: Mapping[str, Algorithm[Any]] = {
+    DIDGD: DiDGD(step_size=0.1),
+    GLOBAL: D3GD(step_size=0.1, refine_step=1.0, anchor=0.2, rule="global"),
+    DECENTRALIZED: D3GD(step_size=0.1, refine_step=1.0, anchor=0.2, rule="decentralized"),
+}
+CURVES = ("stationarity", "disagreement", "n_min_pi", "perron_error")
+
+# Grey and two of Okabe and Ito's colours, which readers of any colour vision tell apart.
+COLOURS: Mapping[str, str] = {DIDGD: "#7F7F7F", GLOBAL: "#0072B2", DECENTRALIZED: "#D55E00"}
+STYLE: Mapping[str, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Every algorithm on the graph and the data of one seed.
+
+    Attributes:
+        seed: What both were drawn from.
+        iterations: The recorded iterations.
+        curves: The recorded metrics, by algorithm and name.
+        sources: Where each of the graph's entries comes from; self-loops are entries too.
+        targets: The agent that listens.
+        heterogeneity: The total variation distance between the two agents' class frequencies, per entry.
+        initial: The initial weights, per entry.
+        final: The weights after the last iteration, per entry, by algorithm.
+    """
+
+    seed: int
+    iterations: Ints
+    curves: dict[str, dict[str, Floats]]
+    sources: Ints
+    targets: Ints
+    heterogeneity: Floats
+    initial: Floats
+    final: dict[str, Floats]
+
+    @property
+    def links(self) -> Bools:
+        """Which entries are links, not self-loops."""
+        return np.not_equal(self.sources, self.targets)
+
+
+def run_trial(
+    seed: int, graph: Digraph, problem: SigmoidClassification, names: tuple[str, ...], *, iterations: int, every: int
+) -> Trial:
+    """Run some of :data:`ALGORITHMS` on one graph and problem."""
+    results = {
+        name: engine.run(
+            ALGORITHMS[name], graph, problem, iterations=iterations, every=every, metrics=CURVES, progress=False
+        )
+        for name in names
+    }
+    recorded = np.unique(np.append(np.arange(0, iterations, every), iterations))
+    frequencies = np.stack([np.bincount(y, minlength=problem.classes) / len(y) for y in problem.y])
+    apart = np.abs(frequencies[graph.sources] - frequencies[graph.targets]).sum(axis=1) / 2
+    return Trial(
+        seed=seed,
+        iterations=recorded,
+        curves={
+            name: {metric: _to_the_end(result.metrics[metric], metric, len(recorded)) for metric in CURVES}
+            for name, result in results.items()
+        },
+        sources=graph.sources,
+        targets=graph.targets,
+        heterogeneity=apart,
+        initial=weights.metropolis(graph).data,
+        final={name: result.weights.data for name, result in results.items()},
+    )
+
+
+def _to_the_end(values: Array, metric: str, count: int) -> Floats:
+    """Return a whole curve; one that diverged stays infinitely far, with an agent that is not heard at all."""
+    rest = 0.0 if metric == "n_min_pi" else np.inf
+    return np.append(values[:count], np.full(max(0, count - len(values)), rest))

@@ -1,0 +1,1 @@
+"""A run on disk, and what long work shows while it goes on."""

@@ -1,0 +1,164 @@
+r"""The weights that a whole network would choose, from a few numbers about every agent.
+
+Freeze the gradients G, with independent noise of variance :math:`\sigma_i^2` on each. Around their mean, Di-DGD's
+models then have a steady deviation :math:`D_c` (:mod:`d3gd.steady.oracle` derives it) and the noise that weights let
+through,
+
+.. math::
+    N = \mathrm{tr}\, J P, \quad P = \sum_{k \ge 0} B^k W B^{kT}, \qquad
+    B = A - 1 \pi^T, \quad W = \mathrm{diag}(c_i^2 \sigma_i^2), \quad c_i = \frac{\gamma}{n \pi_i}, \quad
+    J = I - \tfrac1n 1 1^T,
+
+(from k = 1 where agents combine after the step). A plan minimises
+
+.. math::
+    \log\big( \|D_c\|_F^2 + N \big) + \sum_i \max\!\Big( \frac{\kappa}{n \pi_i} - 1,\, 0 \Big)^2
+
+over all weights on the graph: close together, and nobody starved. With :math:`Z = (I - A + \frac1n 1 1^T)^{-1}`, which
+gives :math:`\pi = Z^T 1 / n` and :math:`D_c` at once, the derivative is a closed form.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from d3gd.arrays import Floats, Ints
+
+PLANNED_UP_TO = 300  # agents: a plan takes n^3 work, and where it is made from sketches, tables of n^2 of them
+_DEEPEST = 10  # doublings of the noise sum: 2^10 rounds of mixing
+_LEFT = 0.03  # of a deviation, after the rounds that the noise sum covers
+_LEAST = 1e-4  # a weight's share at the start of a plan, so that it can grow again
+_RUIN = 1e3  # the cost of weights under which somebody is not heard at all
+_TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    r"""The planning problem of one network; every agent that is told the same solves it to the same weights.
+
+    Args:
+        n: The number of agents.
+        targets: The listening agent of every edge, in CSR order.
+        sources: The agent it listens to.
+        a0: The initial weights over the edges.
+        after: Whether agents combine after their step, rather than before.
+        anchor: The share of the initial weights that always remains.
+        least: :math:`\kappa`, the :math:`n \pi_i` below which an agent counts as starved.
+        negligible: The share of what pushes models below which what is left of it is not worth planning against, so
+            that balance decides where weights can cancel everything.
+    """
+
+    n: int
+    targets: Ints
+    sources: Ints
+    a0: Floats
+    after: bool = True
+    anchor: float = 0.05
+    least: float = 0.8
+    negligible: float = 1e-6
+
+    def plan(self, a: Floats, G: Floats, variance: Floats, step_size: float, *, evaluations: int = 20) -> Floats:
+        """Return better weights than ``a``, by L-BFGS on logarithms of weights.
+
+        Args:
+            a: The weights to start from.
+            G: The gradients or any vectors with the same inner products, (n, r).
+            variance: The variance of each agent's gradient, all coordinates together.
+            step_size: The step size.
+            evaluations: How often the cost may be evaluated.
+        """
+        size = float(np.sum(G**2) + np.sum(variance))
+        if size == 0 or self.n == 1:
+            return a
+        G, variance = G / np.sqrt(size), variance / size
+        free = (a - self.anchor * self.a0) / (1 - self.anchor)
+        start = np.log(np.maximum(free, _LEAST))
+        options = {"maxfun": evaluations, "maxiter": evaluations, "maxcor": 8, "ftol": 1e-4}
+        return self.minimise(start, G, variance, step_size, options)
+
+    def minimise(
+        self, start: Floats, G: Floats, variance: Floats, step_size: float, options: Mapping[str, float]
+    ) -> Floats:
+        """Return the weights that L-BFGS finds from ``start``, logarithms of weights."""
+        from scipy.optimize import minimize
+
+        if G.shape[1] > self.n:
+            G = np.transpose(np.linalg.qr(G.T, mode="r"))  # the same inner products in n coordinates
+        found = minimize(self.cost, start, (G, variance, step_size), "L-BFGS-B", jac=True, options=dict(options))
+        return self.weights(found.x)
+
+    def weights(self, logarithms: Floats) -> Floats:
+        """Return the weights whose rows, the anchor apart, are proportional to ``exp(logarithms)``."""
+        return (1 - self.anchor) * self._shares(logarithms) + self.anchor * self.a0
+
+    def cost(self, logarithms: Floats, G: Floats, variance: Floats, step_size: float) -> tuple[float, Floats]:
+        """Return the cost of a plan and its derivative."""
+        shares = self._shares(logarithms)
+        value, slope = self.network_cost(self.weights(logarithms), G, variance, step_size)
+        h = (1 - self.anchor) * shares * slope
+        return value, h - shares * np.add.reduceat(h, self._starts)[self.targets]
+
+    def network_cost(self, a: Floats, G: Floats, variance: Floats, step_size: float) -> tuple[float, Floats]:
+        """Return the cost of weights and its derivative along every edge, up to a constant per row."""
+        n, J = self.n, self._centring
+        A = np.zeros((n, n))
+        A[self.targets, self.sources] = a
+        Z = np.linalg.inv(J - A + 2 / n)
+        pi = Z.mean(axis=0)
+        if not pi.min() > 0:
+            return _RUIN, np.zeros_like(a)
+        c = step_size / (n * pi)
+        U = c[:, None] * G
+        ZU = Z @ U
+        D = ZU - U if self.after else ZU
+        D = D - D.mean(axis=0)
+        B, W = A - pi, c**2 * variance
+        R, P = self._noise_sums(B, W)
+        passed = R.diagonal() - (J.diagonal() if self.after else 0)
+        left = float(np.vdot(D, D) + passed @ W)
+        total = max(left, self.negligible * float(np.vdot(U, U) + W.sum()), _TINY)
+
+        starved = np.maximum(self.least / (n * pi) - 1, 0)
+        rate = 2 / total if left == total else 0.0
+        L = D * rate
+        adjoint = Z.T @ L
+        reach = np.einsum("ir,ir->i", adjoint - L if self.after else adjoint, U)
+        by_pi = -(reach + rate * W * passed + 2 * starved * (starved + 1)) / pi
+        slope = adjoint @ ZU.T + rate * (R @ B @ P) + np.outer(pi, Z @ by_pi)
+        return float(np.log(total) + starved @ starved), slope[self.targets, self.sources]
+
+    def _noise_sums(self, B: Floats, W: Floats) -> tuple[Floats, Floats]:
+        r"""Return :math:`\sum_k B^{kT} J B^k` and :math:`\sum_k B^k W B^{kT}`, twice as many terms each time round."""
+        R, P = self._centring, np.diag(W)
+        if not W.any():
+            return R, P
+        for k in range(self._doublings):
+            R, P = R + B.T @ R @ B, P + B @ P @ B.T
+            if k + 1 < self._doublings:
+                B = B @ B
+        return R, P
+
+    def _shares(self, logarithms: Floats) -> Floats:
+        e = np.exp(logarithms - np.maximum.reduceat(logarithms, self._starts)[self.targets])
+        shares: Floats = e / np.add.reduceat(e, self._starts)[self.targets]
+        return shares
+
+    @cached_property
+    def _starts(self) -> Ints:
+        return np.searchsorted(self.targets, np.arange(self.n))
+
+    @cached_property
+    def _centring(self) -> Floats:
+        centring: Floats = np.eye(self.n) - 1 / self.n
+        return centring
+
+    @cached_property
+    def _doublings(self) -> int:
+        """How many doublings cover the rounds after which little is left of a deviation, under the first weights."""
+        A = np.zeros((self.n, self.n))
+        A[self.targets, self.sources] = self.a0
+        second = np.sort(np.abs(np.linalg.eigvals(A)))[-2:][0]
+        rounds = np.log(_LEFT) / np.log(np.clip(second, 1e-9, 1 - 1e-9))
+        return int(np.clip(np.ceil(np.log2(max(rounds, 1.0))), 3, _DEEPEST))

@@ -1,0 +1,1 @@
+"""This project's own evaluation of PerronD3GD; not part of the installed package."""

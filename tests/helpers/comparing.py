@@ -1,0 +1,76 @@
+"""What tests of comparisons share: a problem and a method whose results are known, and curves."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+import d3gd
+from d3gd.comparison.runs import Run
+from d3gd.comparison.scenario import Budget
+from d3gd.comparison.summary import row_of
+from d3gd.problems import Problem
+
+RING = d3gd.graphs.ring(4)
+BUDGET = Budget(100)
+
+
+class Distance(Problem):
+    """Half the squared distance of each agent's model from its own point: gradient descent shrinks by 1 - gamma."""
+
+    def __init__(self, agents=4, seed=0):
+        self.targets = np.random.default_rng(seed).standard_normal((agents, 3))
+        self.agents, self.dim = self.targets.shape
+
+    def gradients(self, x, k=None):
+        return x - self.targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle:
+    """A method that stands still, and counts how often it is started."""
+
+    step_size: float
+    fault: str = ""
+    needs: ClassVar[str] = "in-neighbours"
+    survives: ClassVar[frozenset] = frozenset()
+    relies_on: ClassVar[str] = "nothing"
+    exact: ClassVar[bool] = False
+    started: ClassVar[list] = []
+
+    def init(self, net, x0):
+        self.started.append(self.step_size)
+        return x0
+
+    def point(self, s):
+        return s
+
+    def step(self, net, gradient, s, k):
+        if self.fault:
+            raise ValueError(self.fault)
+        net.exchange(x=s)
+        return s
+
+    def weights(self, net, s):
+        return net.a0
+
+    def scale(self, net, s):
+        return None
+
+
+def compared(**changes):
+    options = {"only": ["Centralized", "PerronD3GD"], "iterations": 40, "seeds": 2, "steps": [0.1, 0.5], "jobs": 1}
+    options |= changes
+    return d3gd.compare(options.pop("graph", RING), options.pop("problem", lambda seed: Distance(seed=seed)), **options)
+
+
+def run(method="a", step=0.1, seed=0, *, level=1.0, status="completed", budget=BUDGET, sent=10.0):
+    """A curve that falls exponentially from 1 to a level within a hundred iterations."""
+    k = np.arange(0.0, 101.0, 10.0)
+    curve = level ** (k / 100)
+    curves = {"iterations": k, "bytes": k * sent, "seconds": k * 0.001, "stationarity": curve, "disagreement": curve}
+    return Run(method, step, seed, status, "", 4, 8, curves, budget)
+
+
+def row(method, values):
+    return row_of(method, "in-neighbours", [run(method, seed=i, level=v) for i, v in enumerate(values)], "stationarity")

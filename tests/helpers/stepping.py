@@ -1,0 +1,38 @@
+"""Small random networks, and algorithms stepped by hand."""
+
+import numpy as np
+
+import d3gd
+from d3gd.network import Network
+from tests.helpers.methods import advance
+
+
+def random_network(seed, n=6, p=0.2):
+    """A strongly connected digraph, and weights on it that favour nobody in particular."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n)
+    cycle = np.column_stack([order, np.roll(order, -1)])
+    graph = d3gd.Digraph.from_edges(n, np.concatenate([cycle, np.argwhere(rng.random((n, n)) < p)]))
+    values = rng.uniform(0.2, 1.0, graph.sources.size)
+    return graph, graph.matrix(values / np.add.reduceat(values, graph.indptr[:-1])[graph.targets])
+
+
+def hears(graph):
+    """For every agent the list of those it hears, itself included."""
+    return [list(graph.sources[graph.indptr[i] : graph.indptr[i + 1]]) for i in range(graph.n)]
+
+
+def network(algorithm, graph, weights, seed=0):
+    """The network that `d3gd.run` would hand to this algorithm."""
+    return Network(graph, weights, seed=seed, sees_all=algorithm.needs == "all agents")
+
+
+def states(algorithm, graph, weights, problem, iterations, x0=None, seed=0):
+    """Every state of an algorithm, stepped by hand."""
+    net = network(algorithm, graph, weights, seed)
+    s = algorithm.init(net, np.zeros((graph.n, problem.dim)) if x0 is None else x0)
+    path = [s]
+    for k in range(iterations):
+        s = advance(algorithm, net, problem, s, k)
+        path.append(s)
+    return path

@@ -1,0 +1,68 @@
+"""A file in the folder is enough to be a method; whoever lists methods lists them all."""
+
+import runpy
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import d3gd
+from d3gd.algorithms import base, catalogue
+from d3gd.config import experiment
+from d3gd.errors import D3GDError
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_every_method_is_exported_under_its_name_and_nothing_else_is():
+    homes = {name for name, home in d3gd._HOMES.items() if home.startswith("algorithms.")}
+    assert homes == set(catalogue.methods())
+    assert all(getattr(d3gd, name) is method for name, method in catalogue.methods().items())
+    assert homes < set(d3gd.__all__)
+
+
+def test_settings_files_can_name_every_method():
+    assert experiment.KINDS["algorithm"] == catalogue.methods()
+
+
+def test_variants_are_all_combinations_with_the_defaults_first():
+    found = catalogue.variants(d3gd.FROST)
+    assert len(found) == len({tuple(words.values()) for words in found}) == 8
+    assert d3gd.FROST(step_size=0.1, **found[0]) == d3gd.FROST(step_size=0.1)
+    assert catalogue.variants(d3gd.EXTRA) == [{}]
+
+
+def test_a_class_that_lacks_a_name_is_not_left_out_silently(monkeypatch):
+    @dataclass(frozen=True)
+    class Half:
+        step_size: float
+
+    monkeypatch.setattr(Half, "__module__", base.__name__)
+    monkeypatch.setattr(base, "Half", Half, raising=False)
+    with pytest.raises(D3GDError, match=r"base\.Half has a step size but no 'exact'"):
+        catalogue.methods.__wrapped__()
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return runpy.run_path(str(DOCS / "methods_pages.py"))
+
+
+@pytest.mark.parametrize("name", catalogue.methods())
+def test_every_method_has_the_page_that_its_class_says(name, pages):
+    path = DOCS / "methods" / f"{name}.md"
+    assert path.exists(), "run python docs/methods_pages.py"
+    text = path.read_text(encoding="utf-8")
+    assert text == pages["page"](name, catalogue.methods()[name], text), "run python docs/methods_pages.py"
+
+
+def test_the_index_lists_every_method(pages):
+    text = (DOCS / "methods/README.md").read_text(encoding="utf-8")
+    assert text == pages["index"](), "run python docs/methods_pages.py"
+
+
+def test_writing_a_page_again_keeps_its_comparison(pages):
+    method = catalogue.methods()["EXTRA"]
+    filled = pages["page"]("EXTRA", method).replace("<!-- comparison -->\n", "<!-- comparison -->\n| a row |\n")
+    assert "| a row |" in filled
+    assert pages["page"]("EXTRA", method, filled) == filled

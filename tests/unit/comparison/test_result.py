@@ -1,0 +1,121 @@
+"""What a comparison writes, and that it keeps its runs."""
+
+import csv
+import json
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import d3gd
+from d3gd.comparison import figure as compare_figure
+from d3gd.comparison import text as compare_text
+from d3gd.comparison.methods import named
+from d3gd.comparison.summary import ranked
+from d3gd.errors import RecordError, SettingsError
+from tests.helpers.comparing import Distance, Idle, compared, row, run
+
+
+def test_finished_runs_are_kept_and_only_what_is_missing_is_run(tmp_path, blank):
+    own = {"idle": lambda gamma: Idle(step_size=gamma)}
+    Idle.started.clear()
+    first = compared(methods=own, only=["idle"], out=tmp_path)
+    count = len(Idle.started)
+    assert count == 2 * 3 + 2  # two steps on the seeds of tuning, and the best on two
+    again = compared(methods=own, only=["idle"], out=tmp_path)
+    assert len(Idle.started) == count
+    assert again.rows == first.rows
+    compared(methods=own, only=["idle"], out=tmp_path, seeds=4)
+    assert len(Idle.started) == count + 2
+    for path in tmp_path.glob("runs/idle*/*seed-1.json"):
+        path.write_text("{")  # a damaged file is no run
+    compared(methods=own, only=["idle"], out=tmp_path)
+    assert len(Idle.started) == count + 3
+
+
+def test_a_method_that_was_changed_is_run_again(tmp_path, blank):
+    compared(methods={"mine": lambda gamma: d3gd.DiDGD(step_size=gamma)}, only=["mine"], out=tmp_path)
+    Idle.started.clear()
+    compared(methods={"mine": lambda gamma: Idle(step_size=gamma)}, only=["mine"], out=tmp_path)
+    assert Idle.started
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"iterations": 41}, "another budget"),
+        ({"problem": lambda seed: Distance(seed=seed + 1)}, "another network, data or first seed"),
+        ({"graph": d3gd.graphs.complete(4)}, "another network or problem"),
+    ],
+)
+def test_a_folder_of_another_comparison_is_left_alone(tmp_path, blank, change, told):
+    compared(only=["Centralized"], out=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(RecordError, match=f"{told}; choose another --out"):
+        compared(only=["Centralized"], out=tmp_path, **change)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_names_of_users_cannot_break_tables_or_figures(tmp_path, capsys):
+    name = "_a|b <script>$x$ [red]*`"
+    found = compared(methods={name: named("PerronD3GD"), "bad": lambda gamma: Idle(step_size=gamma, fault="a|b\nc")},
+                     only=[name, "bad", "Centralized"], out=tmp_path)  # fmt: skip
+    text = (tmp_path / "compare.md").read_text()
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in table} == {13}
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert "ValueError: a\\|b c" in text
+    with (tmp_path / "compare.csv").open() as file:
+        assert [line["method"] for line in csv.DictReader(file)] == [one.method for one in found.rows]
+    strict = json.loads((tmp_path / "compare.json").read_text(), parse_constant=lambda word: pytest.fail(word))
+    assert strict["rows"][0]["method"] == found.rows[0].method
+    found.show()
+    assert name in capsys.readouterr().out
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    found.plot(tmp_path / "again.svg")
+    assert "$x$" in (tmp_path / "again.svg").read_text()
+    with pytest.raises(SettingsError, match=r"\.png, \.pdf or \.svg"):
+        found.plot(tmp_path / "again.gif")
+
+
+def test_a_comparison_with_nothing_to_rank_is_told_and_drawn(tmp_path):
+    found = compared(only=["DGD"], out=tmp_path)
+    assert compare_text.headline(found) == "No method reached the end of the budget."
+    assert (tmp_path / "curves.pdf").exists()
+    assert repr(found).endswith("nothing ranked)")
+
+
+def test_a_line_that_leaves_the_picture_leaves_the_legend_its_room():
+    levels = {"tame": 1e-3, "wild": 1e200, "worse": 1e250}
+    rows = ranked([row(name, [level] * 2) for name, level in levels.items()])
+    runs = {name: [run(name, seed=seed, level=level) for seed in range(2)] for name, level in levels.items()}
+    found = compare_figure.draw(replace(compared(), rows=rows, runs=runs), [".png"])  # a warning would be an error
+    assert found[".png"].startswith(b"\x89PNG")
+
+
+def test_the_table_becomes_a_data_frame():
+    frame = compared().to_pandas()
+    assert frame["method"].tolist() == ["Centralized", "PerronD3GD"]
+    assert (frame["value_low"] <= frame["value_high"]).all()
+
+
+def test_every_methods_page_gets_its_own_rows_and_once(tmp_path, blank):
+    compared(only=["PerronD3GD", "PerronD3GD rule=local", "DGD"], out=tmp_path / "compare" / "ring")
+    pages = tmp_path / "methods"
+    pages.mkdir()
+    (pages / "perron_d3gd.md").write_text("# PerronD3GD\n\n<!-- comparison -->\n\nold\n\n<!-- /comparison -->\n\nend\n")
+    (pages / "dgd.md").write_text("# DGD\n\n<!-- comparison -->\n")
+    (pages / "about.md").write_text("nothing")
+    script = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "method_rows.py"))
+    for _ in range(2):
+        script["main"](pages, [tmp_path / "compare" / "ring" / "compare.json"])
+        text = (pages / "perron_d3gd.md").read_text()
+        assert text.startswith("# PerronD3GD\n")
+        assert text.endswith("\n\nend\n")
+        assert "old" not in text
+        assert [text.count(word) for word in ("| PerronD3GD |", "| PerronD3GD rule=local |", "| DGD |")] == [1, 1, 0]
+        assert "(../compare/ring/compare.md)" in text
+        assert (pages / "dgd.md").read_text().count("needs undirected links") == 1
+    assert (pages / "about.md").read_text() == "nothing"

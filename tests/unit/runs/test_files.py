@@ -1,0 +1,310 @@
+"""Run folders: whole or not at all, never overwritten, readable by anyone."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.sparse import load_npz
+
+import d3gd
+from d3gd.errors import RecordError
+from d3gd.runs.files import read_arrays, read_metrics, replacing, write_arrays, write_metrics
+
+GRAPH = d3gd.graphs.ring(4)
+PROBLEM = d3gd.problems.quadratic(agents=4, dim=2)
+METHOD = d3gd.D3GD(step_size=0.05)
+
+
+def same(result, other):
+    """Everything but the time is equal, bit by bit."""
+    assert result.status == other.status
+    assert np.array_equal(result.iterations, other.iterations)
+    assert result.metrics.keys() == other.metrics.keys()
+    for name, values in result.metrics.items():
+        assert np.array_equal(values, other.metrics[name], equal_nan=True), name
+    assert np.array_equal(result.x, other.x, equal_nan=True)
+    assert np.array_equal(result.weights.indptr, other.weights.indptr)
+    assert np.array_equal(result.weights.indices, other.weights.indices)
+    assert np.array_equal(result.weights.data, other.weights.data, equal_nan=True)
+
+
+def run(out, iterations=60, **options):
+    return d3gd.run(METHOD, GRAPH, PROBLEM, iterations=iterations, every=5, checkpoint_every=10, out=out, **options)
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def checkpoints(folder):
+    return sorted((folder / "checkpoints").iterdir())
+
+
+# What is written --------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_holds_what_it_takes_to_repeat_the_run(tmp_path):
+    result = run(tmp_path, seed=3)
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    assert settings["algorithm"]["kind"] == "D3GD"
+    assert settings["algorithm"]["step_size"] == 0.05
+    assert settings["algorithm"]["anchor"] == 0.2
+    assert settings["problem"]["seed"] == 0
+    assert settings["seed"] == 3
+    assert {"d3gd", "numpy", "scipy", "python"} <= settings["versions"].keys()
+    start = np.load(tmp_path / "start.npz", allow_pickle=False)
+    graph = d3gd.Digraph(4, start["indptr"], start["sources"])
+    again = d3gd.run(
+        METHOD,
+        graph,
+        PROBLEM,
+        iterations=settings["iterations"],
+        every=settings["every"],
+        seed=3,
+        weights=graph.matrix(start["weights"]),
+        x0=start["x0"],
+    )
+    same(again, result)
+
+
+def test_plain_tools_read_the_files(tmp_path):
+    result = run(tmp_path)
+    with (tmp_path / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["iteration"]) for row in rows] == result.iterations.tolist()
+    assert [float(row["stationarity"]) for row in rows] == result.metrics["stationarity"].tolist()
+    assert np.array_equal(load_npz(tmp_path / "weights.npz").toarray(), result.weights.toarray())
+    assert np.array_equal(np.load(tmp_path / "models.npz")["x"], result.x)
+    facts = json.loads((tmp_path / "result.json").read_text())
+    assert (facts["status"], facts["iterations"]) == ("completed", 60)
+
+
+def test_nothing_on_disk_needs_pickle(tmp_path):
+    run(tmp_path)
+    files = list(tmp_path.rglob("*.npz"))
+    assert len(files) >= 5
+    for path in files:
+        with np.load(path, allow_pickle=False) as arrays_of:
+            assert all(arrays_of[name].dtype != object for name in arrays_of)
+    with pytest.raises(ValueError, match=r"[Oo]bject"):
+        write_arrays(tmp_path / "bad.npz", {"x": np.array([object()])})
+    assert not (tmp_path / "bad.npz").exists()
+
+
+def test_no_temporary_files_are_left(tmp_path):
+    run(tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["stationarity", "loss", "bytes"]),
+        arrays(float, 5, elements=st.floats(allow_nan=True, allow_infinity=True)),
+        min_size=1,
+    ),
+    arrays(float, (5, 3), elements=st.floats()),
+)
+def test_metrics_keep_every_digit(tmp_path_factory, metrics, per_agent):
+    path = tmp_path_factory.mktemp("metrics") / "metrics.csv"
+    metrics = {**metrics, "accuracy_per_agent": per_agent}
+    write_metrics(path, np.arange(5), metrics)
+    iterations, read = read_metrics(path)
+    assert np.array_equal(iterations, np.arange(5))
+    assert read.keys() == metrics.keys()
+    for name, values in metrics.items():
+        assert np.array_equal(read[name], values, equal_nan=True)
+
+
+def test_a_loaded_result_equals_the_one_that_was_saved(tmp_path):
+    result = run(tmp_path / "run")
+    loaded = d3gd.Result.load(tmp_path / "run")
+    same(loaded, result)
+    assert loaded.seconds == result.seconds
+    assert loaded.settings == result.settings
+    assert loaded.message == result.message
+    assert {name: values.dtype for name, values in loaded.metrics.items()} == {
+        name: values.dtype for name, values in result.metrics.items()
+    }
+    loaded.save(tmp_path / "copy")
+    same(d3gd.Result.load(tmp_path / "copy"), result)
+
+
+def test_a_diverged_result_survives_the_disk_too(tmp_path):
+    result = d3gd.run(d3gd.DiDGD(step_size=1e9), GRAPH, PROBLEM, iterations=500, out=tmp_path)
+    assert result.status == "diverged"
+    loaded = d3gd.Result.load(tmp_path)
+    same(loaded, result)
+    assert loaded.message == result.message
+
+
+def test_data_frame_has_one_row_per_record():
+    result = d3gd.run(
+        METHOD, GRAPH, PROBLEM, iterations=12, every=5, metrics={"norms": lambda s: np.abs(s.x).max(axis=1)}
+    )
+    frame = result.to_pandas()
+    assert frame.index.name == "iteration"
+    assert frame.index.tolist() == [0, 5, 10, 12]
+    assert list(frame.columns) == [f"norms[{i}]" for i in range(4)]
+    assert np.array_equal(frame.to_numpy(), result.metrics["norms"])
+
+
+# Nothing written is lost --------------------------------------------------------------------------------------------
+
+
+def test_a_folder_with_a_run_is_refused_and_left_as_it_was(tmp_path):
+    run(tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(RecordError, match="already holds a run"):
+        run(tmp_path)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"algorithm": d3gd.D3GD(step_size=0.06)},
+        {"problem": d3gd.problems.quadratic(agents=4, dim=2, seed=1)},
+        {"graph": d3gd.graphs.complete(4)},
+        {"weights": d3gd.weights.lazy(GRAPH)},
+        {"x0": np.ones(2)},
+        {"seed": 1},
+        {"every": 6},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+@pytest.mark.parametrize("died", ["late", "before the first checkpoint"])
+def test_the_folder_of_another_experiment_is_refused_and_left_as_it_was(tmp_path, other, died):
+    def die(snapshot):
+        if snapshot.k == (50 if died == "late" else 0):
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        run(tmp_path, callbacks=[die])
+    before = contents(tmp_path)
+    call = {"algorithm": METHOD, "graph": GRAPH, "problem": PROBLEM, "every": 5, **other}
+    with pytest.raises(RecordError, match="another experiment"):
+        d3gd.run(**call, iterations=60, out=tmp_path, resume=True)
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_first_step(tmp_path):
+    (tmp_path / "file").write_text("kept")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(RecordError, match="cannot be created"):
+            run(folder, callbacks=[lambda s: pytest.fail("the run had begun")])
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def write_half():
+        with replacing(path) as file:
+            file.write(b"ne")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# Checkpoints ------------------------------------------------------------------------------------------------------
+
+
+def stopped_at_45(folder):
+    def die(snapshot):
+        if snapshot.k == 45:
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        run(folder, callbacks=[die])
+    assert [path.name for path in checkpoints(folder)] == [f"{30:012d}", f"{40:012d}"]
+
+
+def flip_a_byte(newest):
+    path = newest / "state.npz"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+DAMAGE = {
+    "manifest missing": lambda newest: (newest / "manifest.json").unlink(),
+    "manifest cut": lambda newest: (newest / "manifest.json").write_text('{"iteration": 40, "exp'),
+    "manifest empty": lambda newest: (newest / "manifest.json").write_text("{}"),
+    "state missing": lambda newest: (newest / "state.npz").unlink(),
+    "state cut": lambda newest: (newest / "state.npz").write_bytes((newest / "state.npz").read_bytes()[:100]),
+    "state flipped": flip_a_byte,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, damage):
+    straight = run(None)
+    stopped_at_45(tmp_path)
+    damage(checkpoints(tmp_path)[-1])
+    seen = []
+    resumed = run(tmp_path, resume=True, callbacks=[lambda s: seen.append(s.k)])
+    assert 30 <= seen[0] <= 35  # the first record from the checkpoint of iteration 30 on
+    same(resumed, straight)
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_checkpoint_is_replaced_when_its_iteration_comes_again(tmp_path, damage):
+    stopped_at_45(tmp_path)
+    damage(checkpoints(tmp_path)[-1])
+    with pytest.raises(RuntimeError):
+        run(tmp_path, resume=True, callbacks=[_die_at_45])
+    seen = []
+    run(tmp_path, resume=True, callbacks=[lambda s: seen.append(s.k)])
+    assert 40 <= seen[0] <= 45
+
+
+def _die_at_45(snapshot):
+    if snapshot.k == 45:
+        raise RuntimeError
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path):
+    run(tmp_path)
+    assert [int(path.name) for path in checkpoints(tmp_path)] == [50, 60]
+
+
+def test_interrupt_leaves_a_checkpoint_of_the_last_whole_iteration(tmp_path):
+    def interrupt(snapshot):
+        if snapshot.k == 45:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, callbacks=[interrupt])
+    assert int(checkpoints(tmp_path)[-1].name) == 45
+
+
+# Reading what is not a run ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "models.npz", "weights.npz", "settings.json", "result.json"])
+@pytest.mark.parametrize("content", [b"", b"no such thing", b"PK\x03\x04 cut"])
+def test_a_damaged_result_is_told_in_one_line(tmp_path, name, content):
+    run(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(RecordError, match=name) as caught:
+        d3gd.Result.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_result_is_told_in_one_line(tmp_path):
+    with pytest.raises(RecordError, match=r"no result\.json"):
+        d3gd.Result.load(tmp_path)
+
+
+def test_pickles_are_never_read(tmp_path):
+    np.savez(tmp_path / "evil.npz", x=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(RecordError, match="cannot be read"):
+        read_arrays(tmp_path / "evil.npz")
