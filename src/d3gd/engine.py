@@ -31,10 +31,10 @@ from d3gd.result import Result, Status
 from d3gd.runs import files
 from d3gd.runs.folder import RunFolder
 from d3gd.runs.progress import progress_bar
-from d3gd.schedules import one_of
 from d3gd.state import kinds
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import InterruptedTogetherError, Transport
+from d3gd.validation import count, one_of
 
 Callback: TypeAlias = Callable[[Snapshot], bool | None]
 
@@ -115,10 +115,10 @@ def run(
         array([ 0, 10, 20])
     """
     one_of("dtype", dtype, ("float64", "float32"))
-    _require_count("iterations", iterations, least=0)
-    _require_count("every", every, least=1)
-    _require_count("seed", seed, least=0)
-    _require_count("checkpoint_every", 1 if checkpoint_every is None else checkpoint_every, least=1)
+    count("iterations", iterations, least=0)
+    count("every", every, least=1)
+    count("seed", seed, least=0)
+    count("checkpoint_every", 1 if checkpoint_every is None else checkpoint_every, least=1)
     ranks = transport or Alone()
     with ranks.together():
         matrix = _checked_network(graph, weights)
@@ -321,11 +321,6 @@ def _checked_start(graph: Digraph, agents: int, problem: Any, x0: Floats | None)
 
 def _gathered(halo: Halo, scale: Floats | None) -> Floats | None:
     return None if scale is None else halo.everyone(scale)
-
-
-def _require_count(name: str, value: Any, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise SettingsError(f"{name} = {value!r}: it must be a whole number of at least {least}")
 
 
 def _require_recorded(target: Mapping[str, float], log: Log) -> None:

@@ -16,9 +16,10 @@ from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.graphs import Digraph
 from d3gd.network import Network
 from d3gd.problems.torch.batches import KeyedBatches
-from d3gd.schedules import at, one_of
+from d3gd.schedules import at
 from d3gd.state import flatten, restore
 from d3gd.transports import Transport, connect
+from d3gd.validation import one_of
 
 try:
     import torch

@@ -12,7 +12,19 @@ import d3gd
 
 SOURCE = Path(d3gd.__file__).parent
 METHODS = sorted([*(SOURCE / "algorithms").glob("*.py"), *(SOURCE / "rules").glob("*.py")])
-VOCABULARY = ["errors", "arrays", "random", "schedules", "digest", "state", "digraph", "graphs", "weights", "spectrum"]
+VOCABULARY = [
+    "errors",
+    "arrays",
+    "random",
+    "schedules",
+    "validation",
+    "digest",
+    "state",
+    "digraph",
+    "graphs",
+    "weights",
+    "spectrum",
+]
 RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots"}
 ABOVE = RUNNING | {"problems", "data", "theory"}
 TOP = {*VOCABULARY, "network", "engine", "metrics", "result", "theory", "plots", "torch", "__init__", "__main__"}

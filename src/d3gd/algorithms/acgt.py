@@ -12,8 +12,9 @@ from d3gd.distributed.received import Rows
 from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.pruning import given_up, order, require_pruning
-from d3gd.schedules import Schedule, at, positive
+from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
+from d3gd.validation import positive
 
 
 class ACGTState(NamedTuple):

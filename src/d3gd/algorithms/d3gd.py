@@ -13,8 +13,9 @@ from d3gd.network import Network
 from d3gd.rules.exact import closest_combination
 from d3gd.rules.scale import Given, Perron, Tracked, scale_by
 from d3gd.rules.sums import TrackedSums, TrueSums
-from d3gd.schedules import Schedule, at, one_of, positive, within
+from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
+from d3gd.validation import one_of, positive, within
 
 Rule = Literal["decentralized", "global", "exact"]
 

@@ -9,8 +9,9 @@ from d3gd.algorithms.base import Gradient, Needs
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.network import Network
-from d3gd.schedules import Schedule, at, one_of, positive, within
+from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
+from d3gd.validation import one_of, positive, within
 
 
 class DIGingState(NamedTuple):

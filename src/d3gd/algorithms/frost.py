@@ -11,8 +11,9 @@ from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.rules.mixing import planned_for_mixing
 from d3gd.rules.scale import Given, Perron, Tracked, scale_by
-from d3gd.schedules import Schedule, at, one_of, positive, within
+from d3gd.schedules import Schedule, at
 from d3gd.state import Common, PerAgent
+from d3gd.validation import one_of, positive, within
 
 
 class FROSTState(NamedTuple):

@@ -13,9 +13,10 @@ from d3gd.rules.base import Rule
 from d3gd.rules.fixed import Fixed
 from d3gd.rules.local import Local
 from d3gd.rules.planned import Planned
-from d3gd.schedules import Schedule, at, one_of, positive
+from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.steady.planner import PLANNED_UP_TO
+from d3gd.validation import one_of, positive
 
 
 class PerronState(NamedTuple):

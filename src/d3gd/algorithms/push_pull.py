@@ -10,9 +10,10 @@ from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.rules.push import gather, shares, split
-from d3gd.schedules import Schedule, at, one_of, positive, within
+from d3gd.schedules import Schedule, at
 from d3gd.spectrum import perron
 from d3gd.state import PerAgent, Scalar
+from d3gd.validation import one_of, positive, within
 
 
 class PushPullState(NamedTuple):

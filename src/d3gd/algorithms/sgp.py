@@ -8,8 +8,9 @@ from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.rules.push import Mass, gather, split, unit_mass
-from d3gd.schedules import Schedule, at, positive
+from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
+from d3gd.validation import positive
 
 
 class SGPState(NamedTuple):

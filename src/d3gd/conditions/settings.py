@@ -11,7 +11,7 @@ from d3gd.arrays import Bools
 from d3gd.digest import digest
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError, SettingsError
-from d3gd.schedules import one_of, within
+from d3gd.validation import count, one_of, within
 
 Hardship: TypeAlias = Literal["changing links", "loss", "pauses", "delay"]
 Graphs: TypeAlias = Sequence[Digraph] | Callable[[int], Digraph]
@@ -87,8 +87,7 @@ class Conditions:
         within("back", self.back, 0, 1, closed="(]")
         one_of("delays", self.delays, ("each message", "each link", "all"))
         for name, value, least in (("period", self.period, 1), ("delay", self.delay, 0)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise SettingsError(f"{name} = {value!r}: it must be a whole number of at least {least}")
+            count(name, value, least=least)
         if self.graphs is not None and not callable(self.graphs) and not len(self.graphs):
             raise SettingsError("graphs is empty; give at least one graph, or leave it out")
         for absence in self.absences:

@@ -6,7 +6,7 @@ import numpy as np
 
 from d3gd.arrays import Bools, Floats, Ints
 from d3gd.errors import SettingsError
-from d3gd.schedules import within
+from d3gd.validation import within
 
 
 def require_pruning(prune: float, sharpness: float) -> None:

@@ -26,9 +26,9 @@ import numpy as np
 from d3gd.arrays import CSR, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.errors import D3GDError, ProblemError, SettingsError
-from d3gd.schedules import within
 from d3gd.spectrum import as_weights, perron
 from d3gd.steady.planner import Planner
+from d3gd.validation import within
 from d3gd.weights import check, metropolis, uniform
 
 Combine: TypeAlias = Literal["before", "after"]

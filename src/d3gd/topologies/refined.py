@@ -6,10 +6,10 @@ from d3gd.arrays import CSR, Array, Floats
 from d3gd.digraph import Digraph
 from d3gd.errors import D3GDError, ProblemError
 from d3gd.problems.base import Problem
-from d3gd.schedules import one_of, within
 from d3gd.steady.oracle import DENSE_UP_TO, Combine
 from d3gd.steady.planner import Planner
 from d3gd.topologies.base import rows_per_agent
+from d3gd.validation import one_of, within
 from d3gd.weights import check, metropolis
 
 _DRAWS = 8  # mini-batches from which the gradients' variance is estimated
