@@ -15,6 +15,7 @@ from d3gd.algorithms.base import Algorithm
 from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
 from d3gd.algorithms.frost import FROST
+from d3gd.algorithms.identity import describe
 from d3gd.algorithms.perron import PerronD3GD
 from d3gd.algorithms.push_pull import PushPull
 from d3gd.digest import digest
@@ -171,7 +172,7 @@ def run_trials(
         progress: Show a progress bar; by default only on a terminal.
     """
     folder = files.make_folder(out / "trials")
-    key = digest([{name: engine.describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)
+    key = digest([{name: describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)
     paths = {folder / trial.file: trial for trial in wanted}
     there = [file for file in paths if file.exists()]
     _require_same_study(there, key)  # before hours of work

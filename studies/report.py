@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from d3gd import engine
+from d3gd.algorithms.identity import describe
 from d3gd.comparison.numbers import shown, strict
 from d3gd.errors import SettingsError
 from d3gd.runs import files
@@ -69,7 +69,7 @@ def study(
         "iterations": plan.ITERATIONS,
         "every": plan.EVERY,
         "step_sizes": list(plan.STEPS),
-        "algorithms": {name: engine.describe(a) for name, a in plan.methods(plan.STEPS[0]).items()},
+        "algorithms": {name: describe(a) for name, a in plan.methods(plan.STEPS[0]).items()},
         "versions": files.versions(),
     }
     return report(trials, settings, out)

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -13,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from d3gd import weights as weighting
 from d3gd.algorithms.base import Algorithm, require_admissible
+from d3gd.algorithms.identity import describe
 from d3gd.arrays import CSR, Floats
 from d3gd.conditions import Conditions
 from d3gd.conditions.method import Under
@@ -259,16 +259,6 @@ def run(
     if folder is not None:
         result.save(folder.path)
     return result
-
-
-def describe(settings: Any) -> dict[str, Any]:
-    """Return an algorithm's name and settings, ready for JSON; a function is told by its name."""
-    fields = asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else {}
-    return {
-        "kind": type(settings).__name__,
-        # Not by its repr: the address in it would be another one in the process that resumes.
-        **{name: getattr(value, "__qualname__", value) if callable(value) else value for name, value in fields.items()},
-    }
 
 
 def _gradients(net: Network, problem: Any, x: Floats, k: int) -> Floats:

@@ -9,9 +9,9 @@ from threadpoolctl import ThreadpoolController
 
 from d3gd import weights as weighting
 from d3gd.algorithms.base import Algorithm, require_admissible
+from d3gd.algorithms.identity import describe
 from d3gd.arrays import CSR, Array, Floats
 from d3gd.digest import digest
-from d3gd.engine import describe
 from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.graphs import Digraph
 from d3gd.network import Network

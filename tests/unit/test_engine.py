@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
-from d3gd.engine import describe
+from d3gd.algorithms.identity import describe
 from tests.helpers.strategies import examples
 from tests.unit.runs.test_files import same
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from d3gd import engine
 from d3gd.algorithms.base import Algorithm, require_admissible
+from d3gd.algorithms.identity import describe
 from d3gd.comparison.methods import Maker
 from d3gd.comparison.result import Comparison
 from d3gd.comparison.runs import Piece, Run, read, recorded
@@ -254,7 +254,7 @@ def _identity(algorithm: Algorithm[Any]) -> str:
         source = inspect.getsource(type(algorithm))
     except (OSError, TypeError):
         source = ""
-    return digest(json.dumps(engine.describe(algorithm), default=repr, sort_keys=True), source)
+    return digest(json.dumps(describe(algorithm), default=repr, sort_keys=True), source)
 
 
 def _told(error: Exception) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from d3gd.engine import describe
+from d3gd.algorithms.identity import describe
 from d3gd.errors import RecordError, SettingsError
 from d3gd.plots import DPI
 from d3gd.reproduce import figure1, figure2
