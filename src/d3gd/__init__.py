@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from d3gd import data, graphs, metrics, problems, schedules, theory, topologies, torch, transports, weights
     from d3gd.algorithms.acgt import ACGT
+    from d3gd.algorithms.base import Algorithm
     from d3gd.algorithms.centralized import Centralized
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.dgd import DGD
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
 _HOMES = {
     "ACGT": "algorithms.acgt",
+    "Algorithm": "algorithms.base",
     "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
     "D3GD": "algorithms.d3gd",
@@ -69,6 +71,7 @@ __all__ = [
     "EXTRA",
     "FROST",
     "SGP",
+    "Algorithm",
     "Centralized",
     "Conditions",
     "D3GDError",

@@ -9,7 +9,7 @@ import numpy as np
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.rules.base import Rule, Use
+from d3gd.rules.base import Now, Rule, Use
 from d3gd.rules.fixed import Known, known
 from d3gd.rules.flood import Flood, no_flood, pass_on, start
 from d3gd.rules.sketch import Sketch
@@ -75,35 +75,27 @@ class Planned(Rule):
         """Return the weights of the last plan."""
         return s.now.use(net)
 
-    def begin(self, net: Network, s: PlanState, g: Floats, w: Floats, gamma: float, k: int) -> PlanState:
-        """Average; then tell, pass on or plan, whatever iteration ``k`` is for.
-
-        Args:
-            net: The network.
-            s: The memory.
-            g: The gradients.
-            w: The corrections.
-            gamma: The step size.
-            k: The iteration.
-        """
+    def begin(self, net: Network, s: PlanState, now: Now) -> PlanState:
+        """Average; then start a flood, pass it on or plan, whatever the iteration is for."""
+        k = now.k
         told, tells = _tellings(k, s.rounds)
         age = k - max(0, tells - _WINDOW)
         if age >= 0:
-            s = self._averaged(net, s, g, w, gamma, age)
+            s = self._averaged(net, s, now, age)
         if k == tells:
             rows = np.column_stack([s.mean / (1 - _MEMORY ** (age + 1)), s.spread / (1 - _MEMORY**age)])
             s, told = s._replace(flood=start(net, rows)), k
         if k == told + s.rounds:
-            return self._plan(net, s, gamma)
+            return self._plan(net, s, now.gamma)
         if told <= k < told + s.rounds:
             return s._replace(flood=pass_on(net, s.flood))
         return s
 
-    def _averaged(self, net: Network, s: PlanState, g: Floats, w: Floats, gamma: float, age: int) -> PlanState:
+    def _averaged(self, net: Network, s: PlanState, now: Now, age: int) -> PlanState:
         """Return the averages of this iteration and of the ``age`` before it."""
-        sketch = Sketch(g.shape[1], SKETCH)
-        last = sketch(g)
-        pushes = (1 - _MEMORY) * sketch(g + net.n / gamma * w)
+        sketch = Sketch(now.g.shape[1], SKETCH)
+        last = sketch(now.g)
+        pushes = (1 - _MEMORY) * sketch(now.g + net.n / now.gamma * now.w)
         if age == 0:
             return s._replace(mean=pushes, spread=np.zeros_like(s.spread), last=last)
         change = last - s.last

@@ -73,7 +73,7 @@ def test_ranks_agree_on_silence_and_carry_nothing_that_is_not_paid_for(graph, se
     nets, ends = on_ranks(algorithm, graph, iterations, ranks, large)
     for net, end in zip(nets, ends, strict=True):
         assert np.array_equal(end.x, whole[-1].x[net.agents])
-        assert np.array_equal(end.s, whole[-1].s[net.agents])
+        assert np.array_equal(end.tracker.mixed, whole[-1].tracker.mixed[net.agents])
         assert np.array_equal(end.a, net.block(whole[-1].a))
     sent = sum(net.bytes_sent for net in nets)
     moved = sum(net.halo.wire_bytes for net in nets)
@@ -144,7 +144,7 @@ def test_with_cycles_of_one_iteration_it_is_tracking_on_all_links():
     other = path_of(d3gd.DIGing(step_size=0.1, combine="after"), graph, 20, weights)
     for s, t in zip(path_of(d3gd.ACGT(step_size=0.1, cycle=1), graph, 20, weights), other, strict=True):
         assert np.array_equal(s.x, t.x)
-        assert np.array_equal(s.s, t.s)
+        assert np.array_equal(s.tracker.mixed, t.tracker.mixed)
 
 
 @pytest.mark.parametrize("sharpness", [0.0, 3.0, math.inf])
@@ -154,7 +154,7 @@ def test_if_nothing_is_pruned_it_is_tracking_with_metropolis_weights(sharpness):
     algorithm = d3gd.ACGT(step_size=0.1, prune=0.0, sharpness=sharpness)
     for s, t in zip(path_of(algorithm, graph, 20), other, strict=True):
         assert np.array_equal(s.x, t.x)
-        assert np.array_equal(s.s, t.s)
+        assert np.array_equal(s.tracker.mixed, t.tracker.mixed)
 
 
 def test_agents_alone_for_a_cycle_still_reach_the_optimum():
