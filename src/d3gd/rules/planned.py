@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,7 +30,8 @@ class PlanState(NamedTuple):
     """The memory of planned weights."""
 
     now: Known  # the weights in use and what everyone knows of them
-    rounds: Count  # the graph's diameter: how long it takes to tell everyone
+    rounds: Count  # the graph's diameter: how long a flood takes
+    depth: Count  # of the planner's noise sum, which takes eigenvalues to find
     mean: PerAgent  # (agents, s)  average of the sketched pushes
     spread: PerAgent  # (agents,)   average of the gradient's half squared changes: its variance
     last: PerAgent  # (agents, s)  the sketch of the last gradient
@@ -66,6 +66,7 @@ class Planned(Rule):
             flood=no_flood(net, sketches.shape[1] + 1),  # the first to say so if the network is too large
             now=known(net, net.everywhere_a0, corrected=self.corrected),
             rounds=net.graph.diameter(),
+            depth=self._planner(net).depth,
             mean=sketches,
             spread=np.zeros(len(net.agents)),
             last=sketches,
@@ -90,6 +91,10 @@ class Planned(Rule):
         if told <= k < told + s.rounds:
             return s._replace(flood=pass_on(net, s.flood))
         return s
+
+    def _planner(self, net: Network, depth: int | None = None) -> Planner:
+        graph = net.graph
+        return Planner(net.n, graph.targets, graph.sources, net.everywhere_a0, self.after, doublings=depth)
 
     def _averaged(self, net: Network, s: PlanState, now: Now, age: int) -> PlanState:
         """Return the averages of this iteration and of the ``age`` before it."""
@@ -117,19 +122,8 @@ class Planned(Rule):
         G = directions * np.sqrt(np.maximum(sizes, 0))
         if self.corrected:
             variance = variance + _SPARE * (variance.mean() + np.einsum("is,is->", G, G) / net.n)
-        plan = _planner(net, self.after).plan(s.now.a, G, variance, gamma)
+        plan = self._planner(net, s.depth).plan(s.now.a, G, variance, gamma)
         return s._replace(now=known(net, plan, corrected=self.corrected))
-
-
-_planners: WeakKeyDictionary[Network, Planner] = WeakKeyDictionary()  # each finds eigenvalues once
-
-
-def _planner(net: Network, after: bool) -> Planner:
-    planner = _planners.get(net)
-    if planner is None or planner.after != after:
-        planner = Planner(net.n, net.graph.targets, net.graph.sources, net.everywhere_a0, after)
-        _planners[net] = planner
-    return planner
 
 
 def _tellings(k: int, rounds: int) -> tuple[int, int]:
