@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
     from d3gd.algorithms.sgp import SGP
+    from d3gd.checks import check_method, check_problem
     from d3gd.comparison.compare import compare
     from d3gd.conditions import Conditions
     from d3gd.digraph import Digraph
@@ -47,6 +48,8 @@ _HOMES = {
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
     "Result": "result",
+    "check_method": "checks.method",
+    "check_problem": "checks.problem",
     "compare": "comparison.compare",
     "SGP": "algorithms.sgp",
     "run": "engine",
@@ -83,6 +86,8 @@ __all__ = [
     "PushDIGing",
     "PushPull",
     "Result",
+    "check_method",
+    "check_problem",
     "compare",
     "data",
     "graphs",

@@ -31,6 +31,7 @@ TOP = {*VOCABULARY, "network", "engine", "metrics", "result", "theory", "plots",
 PACKAGES = {
     "algorithms",
     "rules",
+    "checks",
     "steady",
     "kernels",
     "distributed",
