@@ -113,11 +113,18 @@ class LinearClassification(Sourced):
             "agent_ids": self.agent_ids[positions],
         }
 
+    def common(self) -> dict[str, Any]:
+        """Also the settings, and a digest of the test data."""
+        return super().common() | {"settings": self._identity}
+
+    @cached_property
+    def _identity(self) -> str:
+        return digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
+
     def fingerprints(self) -> Array:
         """SHA-256 of each agent's data and key, and of the settings."""
-        common = digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
         return as_bytes(
-            digest(common, agent, self.X[i, :size], self.y[i, :size])
+            digest(self._identity, agent, self.X[i, :size], self.y[i, :size])
             for i, (agent, size) in enumerate(zip(self.agent_ids.tolist(), self.sizes.tolist(), strict=True))
         )
 

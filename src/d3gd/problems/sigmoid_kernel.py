@@ -6,7 +6,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from d3gd.arrays import Floats, Ints
-from d3gd.kernels.buffers import LARGE, Memory
+from d3gd.kernels.buffers import LARGE, Buffers
 from d3gd.kernels.compiling import WHOLE, Kernel, Signature, compiled, given, made
 from d3gd.kernels.threads import in_parts
 from d3gd.problems.sigmoid import slope
@@ -75,7 +75,7 @@ class CompiledSums:
 
     def __init__(self, X: Floats, y: Ints) -> None:
         self._X, self._y = np.ascontiguousarray(X), np.ascontiguousarray(y)
-        self._memory = Memory(LARGE)
+        self._buffers = Buffers(LARGE)
 
     def scores(self, x: Floats) -> Floats:
         """Return the score of every sample's own class under its agent's model."""
@@ -89,7 +89,7 @@ class CompiledSums:
         SciPy's sigmoid is 1 / (1 + exp(-score)) with the C library's exponential, and so is this one.
         """
         x = np.ascontiguousarray(x)
-        gradients = self._memory.empty(x.shape, x.dtype)
+        gradients = self._buffers.empty(x.shape, x.dtype)
         kernel, count = compiled(_gradients, _SIGNATURES[_gradients], x.dtype), self._X.shape[1]
 
         def work(first: int, last: int) -> None:
