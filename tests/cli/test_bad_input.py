@@ -143,7 +143,8 @@ def test_a_huge_step_is_a_status_and_not_an_error(experiment: Write, d3gd: Comma
     assert outcome.code == 3
     assert outcome.err == ""
     assert "diverged" in outcome.out
-    assert "smaller step" in outcome.out
+    assert "step_size = 100" in outcome.out
+    assert "--seed" not in outcome.out
     assert Result.load("out").status == "diverged"
     assert d3gd("plot", "out").code == 0
 

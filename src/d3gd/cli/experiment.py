@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from d3gd.cli.base import DIVERGED, INTERRUPTED, USAGE, StoppedError, app
+from d3gd.cli.base import DIVERGED, INTERRUPTED, TERMINATED, USAGE, StoppedError, app
 from d3gd.errors import D3GDError, RecordError
 
 _EXAMPLE = Path(__file__).parents[1] / "config" / "example.toml"
@@ -75,6 +75,7 @@ def run(
     """
     from d3gd.cli import screens
     from d3gd.config.experiment import load
+    from d3gd.distributed.interrupts import TerminatedError
     from d3gd.transports.launch import connect, is_first
 
     try:
@@ -94,16 +95,17 @@ def run(
                 if ranks.rank == 0 and resume and not (folder / "settings.json").exists():
                     print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
             result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TerminatedError) as stop:
+        code = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
         if ranks.rank > 0:
-            raise SystemExit(INTERRUPTED) from None  # one process says it
+            raise SystemExit(code) from None  # one process says it
         copy = folder / "experiment.toml"
         source = copy if copy.exists() else experiment
         again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])
         saved = any(folder.glob("checkpoints/*/manifest.json"))
         if not saved:
-            raise StoppedError(f"interrupted before the first checkpoint; start again with: {again}") from None
-        raise StoppedError(f"interrupted; the checkpoint in {folder} is good; go on with: {again}") from None
+            raise StoppedError(f"interrupted before the first checkpoint; start again with: {again}", code) from None
+        raise StoppedError(f"interrupted; the checkpoint in {folder} is good; go on with: {again}", code) from None
     if ranks.rank == 0:
         screens.show_result(result, folder, experiment)
     raise typer.Exit(DIVERGED if result.status == "diverged" else 0)

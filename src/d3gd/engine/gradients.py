@@ -74,8 +74,8 @@ class Gradients:
         gradients = self._evaluate(x, key)
         if getattr(gradients, "shape", None) != self._shape:
             raise ProblemError(
-                f"gradients of {self._source} {_described(gradients)}; return an array of one row per agent, "
-                f"{self._shape}"
+                f"{self._source}.gradients returned {_described(gradients)}; return an array with a row per agent, "
+                f"of shape {self._shape}"
             )
         if self._watched:
             self._watch(x, gradients)
@@ -94,7 +94,7 @@ class Gradients:
 
     def _watch(self, x: Floats, gradients: Array) -> None:
         if gradients.dtype.kind not in "fiu":
-            raise ProblemError(f"gradients of {self._source} are {gradients.dtype}; return real numbers")
+            raise ProblemError(f"{self._source}.gradients returned {_described(gradients)}; return real ones")
         finite = np.isfinite(gradients)
         if self.trouble or finite.all():
             return
@@ -110,10 +110,10 @@ class Gradients:
 
 def _require_points(x: Any, shape: tuple[int, ...]) -> None:
     if not isinstance(x, np.ndarray) or x.shape != shape or x.dtype.kind != "f":
-        raise D3GDError(f"gradient(x) was asked at what {_described(x)}; x holds one point per agent, {shape}")
+        raise D3GDError(f"gradient(x) was asked at {_described(x)}; give one point per agent, floats of shape {shape}")
 
 
 def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return f"is of type {value.dtype}" if value.dtype.kind not in "fiu" else f"has shape {value.shape}"
-    return f"is a {type(value).__name__}"
+        return f"{value.dtype} numbers of shape {value.shape}"
+    return f"a {type(value).__name__}"

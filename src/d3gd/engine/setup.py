@@ -78,7 +78,11 @@ class Setup:
         whole = self.whole
         return {
             "algorithm": describe(self.algorithm),
-            "graph": {"agents": self.graph.n, "links": self.graph.link_count},
+            "graph": {
+                "agents": self.graph.n,
+                "links": self.graph.link_count,
+                **({"labels": list(self.graph.labels)} if self.graph.labels else {}),
+            },
             "problem": whole.describe() if isinstance(whole, Problem) else {"kind": type(whole).__name__},
             "dtype": str(self.net.dtype),
             **({} if self.conditions is None else {"conditions": self.conditions.describe()}),
@@ -170,6 +174,6 @@ def _start(n: int, problem: Any, x0: Floats | None, dtype: Any) -> Floats:
     if not np.isfinite(start).all():
         raise ProblemError("x0 holds NaN or infinite numbers; give finite ones")
     largest = float(np.abs(start).max(initial=0))
-    if largest > np.finfo(dtype).max:
+    if largest > float(np.finfo(dtype).max):
         raise ProblemError(f"x0 holds numbers up to {largest:.3g}, which {dtype} cannot; use smaller ones, or float64")
     return np.array(np.broadcast_to(start, shape), dtype=dtype)
