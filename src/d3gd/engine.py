@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -135,7 +136,11 @@ def run(
         _require_recorded(target or {}, log)
     settings = {
         "algorithm": describe(algorithm),
-        "graph": {"agents": graph.n, "links": graph.link_count},
+        "graph": {
+            "agents": graph.n,
+            "links": graph.link_count,
+            **({"labels": list(graph.labels)} if graph.labels else {}),
+        },
         "problem": whole.describe() if isinstance(whole, Problem) else {"kind": type(whole).__name__},
         "iterations": iterations,
         "every": every,
@@ -199,6 +204,7 @@ def run(
         threads(None if ranks.ranks == 1 else 1),  # several ranks are expected to fill the cores by themselves
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
         noted(ranks.ranks > 1) as interrupted,
+        folder or nullcontext(),  # and with it the folder's lock
         progress_bar(progress if ranks.rank == 0 else False, iterations, type(algorithm).__name__) as show,
     ):
         try:
@@ -246,18 +252,18 @@ def run(
             if ranks.ranks == 1:
                 save()
             raise
-    result = Result(
-        iterations=log.iterations(),
-        metrics=log.arrays(),
-        x=halo.everyone(method.point(at.state)),
-        weights=graph.matrix(halo.everywhere(method.weights(net, at.state))),
-        status=status,
-        message="; ".join(filter(None, (message, biased))),
-        seconds=seconds(),
-        settings=settings,
-    )
-    if folder is not None:
-        result.save(folder.path)
+        result = Result(
+            iterations=log.iterations(),
+            metrics=log.arrays(),
+            x=halo.everyone(method.point(at.state)),
+            weights=graph.matrix(halo.everywhere(method.weights(net, at.state))),
+            status=status,
+            message="; ".join(filter(None, (message, biased))),
+            seconds=seconds(),
+            settings=settings,
+        )
+        if folder is not None:
+            folder.finish(result)
     return result
 
 
