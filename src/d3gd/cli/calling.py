@@ -30,7 +30,7 @@ def call(args: Sequence[str]) -> int:
         _hush()
         return PIPE
     except StoppedError as stop:
-        return _say(str(stop), INTERRUPTED)
+        return _say(str(stop), stop.code)
     except (D3GDError, typer.TyperException) as error:
         if debug:
             traceback.print_exc()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from d3gd.cli.base import DIVERGED, INTERRUPTED, USAGE, StoppedError, app
+from d3gd.cli.base import DIVERGED, INTERRUPTED, TERMINATED, USAGE, StoppedError, app
 from d3gd.errors import D3GDError, RecordError
 
 _EXAMPLE = Path(__file__).parents[1] / "config" / "example.toml"
@@ -95,17 +95,25 @@ def run(
                     if resume:
                         print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
             result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stop:  # Ctrl-C, or what a run makes of SIGTERM
+        code = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
         if ranks.rank > 0:
-            raise SystemExit(INTERRUPTED) from None  # one process says it
-        source = layout.experiment_in(folder) or experiment
-        again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])
-        if layout.resumable_from(folder) is None:
-            raise StoppedError(f"interrupted before the first checkpoint; start again with: {again}") from None
-        raise StoppedError(f"interrupted; the checkpoint in {folder} is good; go on with: {again}") from None
+            raise SystemExit(code) from None  # one process says it
+        raise StoppedError(_stopped(folder, experiment), code) from None
     if ranks.rank == 0:
         screens.show_result(result, folder, experiment)
     raise typer.Exit(DIVERGED if result.status == "diverged" else 0)
+
+
+def _stopped(folder: Path, experiment: Path) -> str:
+    """Say that a run was stopped, and how to go on."""
+    from d3gd.runs import folder as layout
+
+    source = layout.experiment_in(folder) or experiment
+    again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])
+    if layout.resumable_from(folder) is None:
+        return f"interrupted before the first checkpoint; start again with: {again}"
+    return f"interrupted; the checkpoint in {folder} is good; go on with: {again}"
 
 
 @app.command()

@@ -96,12 +96,12 @@ def _read(folder: Path) -> Checkpoint:
     facts, contents = sealed.read(folder / _MANIFEST)
     with files.parsing(folder / _MANIFEST):
         rows = [(int(k), dict(row)) for k, row in facts["rows"]]
-        numbers = {"bytes_sent": int(facts["bytes_sent"]), "seconds": float(facts["seconds"])}
-        told = {"experiment": str(facts["experiment"]), "iteration": int(facts["iteration"])}
-        if told["iteration"] != int(folder.name):
-            raise ValueError(f"it is of iteration {told['iteration']}")
+        counts = {name: int(facts[name]) for name in ("iteration", "bytes_sent", "gradients")}
+        told = {"experiment": str(facts["experiment"]), "seconds": float(facts["seconds"]), "rows": rows}
+        if counts["iteration"] != int(folder.name):
+            raise ValueError(f"it is of iteration {counts['iteration']}")
         arrays = files.read_arrays(folder / _STATE, contents[_STATE])
-    return Checkpoint(int(folder.name), {**told, **numbers, "rows": rows}, arrays)
+    return Checkpoint(counts["iteration"], {**counts, **told}, arrays)
 
 
 def folders(folder: Path) -> list[Path]:
@@ -110,5 +110,5 @@ def folders(folder: Path) -> list[Path]:
         return sorted(
             (path for path in folder.iterdir() if _NAME.fullmatch(path.name)), key=lambda path: int(path.name)
         )
-    except OSError:
+    except (OSError, ValueError):
         return []

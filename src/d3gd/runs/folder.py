@@ -23,7 +23,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.sparse import save_npz
@@ -38,6 +38,9 @@ from d3gd.runs import checkpoints, files, sealed
 from d3gd.runs.checkpoints import Checkpoint, Checkpoints
 from d3gd.runs.lock import Lock
 
+if TYPE_CHECKING:
+    from d3gd.result import Result
+
 _SETTINGS, _START, _CHECKPOINTS, _LOCK = "settings.json", "start.npz", "checkpoints", ".d3gd.lock"
 _EXPERIMENT, _INPUTS = "experiment.toml", "inputs"
 _METRICS, _MODELS, _WEIGHTS, _RESULT = "metrics.csv", "models.npz", "weights.npz", "result.json"
@@ -47,9 +50,8 @@ _INPUT_SEAL = re.compile(rb"# sha256 of (.+): ([0-9a-f]{64})\n")
 
 def is_started(folder: Path) -> bool:
     """Whether a folder holds a run, finished or not."""
-    return _is_file(folder / _SETTINGS) and (
-        _is_file(folder / _START) or bool(checkpoints.folders(folder / _CHECKPOINTS))
-    )
+    begun = _is_file(folder / _SETTINGS) and _is_file(folder / _START)
+    return begun or bool(checkpoints.folders(folder / _CHECKPOINTS))
 
 
 def is_finished(folder: Path) -> bool:
@@ -73,7 +75,7 @@ def require_free(folder: Path) -> None:
         )
     try:
         there = {path.name for path in folder.iterdir()}
-    except OSError:
+    except (OSError, ValueError):
         return  # it is not there, or no folder: making it says why not
     if _LOCK in there:
         there.discard(_START)  # of a process that was killed before its run had begun
@@ -138,7 +140,7 @@ class RunFolder:
             self.__exit__(type(error), error, None)
             raise
 
-    def __enter__(self) -> "RunFolder":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -160,12 +162,15 @@ class RunFolder:
         rows = [(at, row) for at, row in facts["rows"] if at % self._every == 0 and at < k]
         return {**facts, "rows": rows}, arrays
 
-    def checkpoint(self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log) -> None:
+    def checkpoint(
+        self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log, *, gradients: int = 0
+    ) -> None:
         """Write everything that the rest of the run depends on."""
         self._require_there()
-        self._checkpoints.write(k, arrays, {"bytes_sent": bytes_sent, "seconds": seconds, "rows": log.rows})
+        facts = {"bytes_sent": bytes_sent, "gradients": gradients, "seconds": seconds, "rows": log.rows}
+        self._checkpoints.write(k, arrays, facts)
 
-    def finish(self, result: Any) -> None:
+    def finish(self, result: "Result") -> None:
         """Write the result."""
         self._require_there()
         result.save(self.path)
