@@ -95,8 +95,10 @@ def run(
                     if resume:
                         print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
             result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
-    except (KeyboardInterrupt, SystemExit) as stop:  # Ctrl-C, or what a run makes of SIGTERM
+    except (KeyboardInterrupt, SystemExit) as stop:
         code = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
+        if isinstance(stop, SystemExit) and stop.code != TERMINATED:
+            raise  # not what a run makes of SIGTERM
         if ranks.rank > 0:
             raise SystemExit(code) from None  # one process says it
         raise StoppedError(_stopped(folder, experiment), code) from None
