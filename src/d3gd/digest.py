@@ -15,7 +15,7 @@ _WIDEST = 1024  # bits of a whole number: as many as a float can tell
 
 
 def digest(*parts: Any) -> str:
-    """SHA-256 of arrays (dtype, shape and bytes) and of values that :func:`plain` takes, in order.
+    """SHA-256 of arrays (dtype, shape and bytes) and of values that :func:`jsonable` takes, in order.
 
     Example:
         >>> digest([1, 0.5]) == digest((np.int64(1), np.float64(0.5)))
@@ -27,11 +27,11 @@ def digest(*parts: Any) -> str:
             sha.update(f"{part.dtype.str}{part.shape}".encode())
             sha.update(np.ascontiguousarray(part).tobytes())
         else:
-            sha.update(json.dumps(plain(part), sort_keys=True).encode())
+            sha.update(json.dumps(jsonable(part), sort_keys=True).encode())
     return sha.hexdigest()
 
 
-def plain(value: Any, where: str = "a setting", depth: int = 0) -> Any:
+def jsonable(value: Any, where: str = "a setting", depth: int = 0) -> Any:
     """Return a value as JSON has it, NumPy's numbers and arrays among them, or refuse it.
 
     Args:
@@ -40,7 +40,7 @@ def plain(value: Any, where: str = "a setting", depth: int = 0) -> Any:
         depth: How many lists and mappings it lies in.
 
     Example:
-        >>> plain({"step": np.float64(0.1), "agents": (np.int64(3), True)})
+        >>> jsonable({"step": np.float64(0.1), "agents": (np.int64(3), True)})
         {'step': 0.1, 'agents': [3, True]}
     """
     if value is None or isinstance(value, (bool, np.bool_)):
@@ -53,11 +53,11 @@ def plain(value: Any, where: str = "a setting", depth: int = 0) -> Any:
         return str(value)
     if depth < _DEEPEST:
         if isinstance(value, np.ndarray):
-            return value.tolist() if value.dtype.kind in "biuf" else plain(value.tolist(), where, depth + 1)
+            return value.tolist() if value.dtype.kind in "biuf" else jsonable(value.tolist(), where, depth + 1)
         if isinstance(value, (list, tuple)):
-            return [plain(part, where, depth + 1) for part in value]
+            return [jsonable(part, where, depth + 1) for part in value]
         if isinstance(value, Mapping) and all(isinstance(key, (str, int)) for key in value):
-            return {str(key): plain(part, f"{where}[{key!r}]", depth + 1) for key, part in value.items()}
+            return {str(key): jsonable(part, f"{where}[{key!r}]", depth + 1) for key, part in value.items()}
     raise SettingsError(
         f"{where[:200]} holds a {type(value).__name__} that JSON has no form for; give numbers, texts, and lists and "
         "tables of them"

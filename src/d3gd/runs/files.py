@@ -16,7 +16,7 @@ import numpy as np
 
 from d3gd import reading
 from d3gd.arrays import Array
-from d3gd.digest import plain
+from d3gd.digest import jsonable
 from d3gd.errors import RecordError
 
 WANTED = "the file as d3gd wrote it"  # in messages about one that cannot be read
@@ -102,7 +102,7 @@ def parsing(path: Path) -> Iterator[None]:
 
 def to_json(content: Mapping[str, Any]) -> bytes:
     """Return readable JSON; NumPy's numbers become JSON's."""
-    return (json.dumps(plain(content), indent=2, allow_nan=True) + "\n").encode()
+    return (json.dumps(jsonable(content), indent=2, allow_nan=True) + "\n").encode()
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from d3gd import reading
-from d3gd.digest import plain
+from d3gd.digest import jsonable
 from d3gd.errors import RecordError
 from d3gd.runs import files
 
@@ -25,7 +25,7 @@ class OtherFormatError(RecordError):
 def write(record: Path, facts: Mapping[str, Any], contents: Mapping[str, bytes]) -> None:
     """Write files and, last, the record that vouches for them; the old record goes first."""
     covered = {name: {"bytes": len(content), "sha256": _sha256(content)} for name, content in contents.items()}
-    content = plain({"format": FORMAT, **facts, "files": covered})
+    content = jsonable({"format": FORMAT, **facts, "files": covered})
     files.remove(record)
     for name, each in contents.items():
         files.write_atomically(record.with_name(name), each)
