@@ -1,5 +1,9 @@
 """What goes wrong on one rank ends all of them, with one message."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -55,6 +59,8 @@ MISFIT = "rank 2 is at (round x {}, Y float64[6]) while rank 0 is at (round x fl
         ("mpi", "dimension", "rank 2 has models of a length other than rank 0"),
         ("mpi", "experiment", "rank 2 has an experiment"),
         ("mpi", "precision", "rank 2 has an experiment"),
+        ("mpi", "settings", "rank 2 has a problem"),
+        ("mpi", "data", "rank 2 has a problem"),
         ("mpi", "agents", "the problem has 6 agents but the graph has 5"),
     ],
 )
@@ -155,14 +161,31 @@ def test_a_killed_run_goes_on_to_the_same_bits(launcher, moment, kept, then, ran
     same(tmp_path / "out", alone)
 
 
-@pytest.mark.parametrize("launcher", ["mpi", "torch"])
-def test_an_interrupt_of_one_rank_leaves_a_checkpoint_of_all(launcher, alone, tmp_path, capfd):
-    code, _, err = signalled(launcher, 3, "interrupt", tmp_path)
-    assert code == (130 if launcher == "mpi" else 1)  # torchrun has a code of its own
+@pytest.mark.parametrize(
+    ("launcher", "moment", "expected"),
+    [("mpi", "interrupt", 130), ("mpi", "terminate", 143), ("torch", "interrupt", 1)],  # torchrun has a code of its own
+)
+def test_a_signal_to_one_rank_leaves_a_checkpoint_of_all(launcher, moment, expected, alone, tmp_path, capfd):
+    code, _, err = signalled(launcher, 3, moment, tmp_path)
+    assert code == expected
     assert err.count("interrupted; the checkpoint in") == 1, err
     assert saved(tmp_path) == [50, 80]
     assert call(["run", str(tmp_path / "experiment.toml"), "--out", str(tmp_path / "out")]) == 2
     assert "go on with it from iteration 80" in capfd.readouterr().err
+    assert go_on(None, 1, tmp_path) == 0
+    same(tmp_path / "out", alone)
+
+
+def test_a_terminated_process_leaves_a_checkpoint_and_says_how_to_go_on(alone, tmp_path):
+    path = write(tmp_path, iterations=200)
+    words = [ROOT / "tests/equivalence/killed.py", "terminate", "run", path, "--out", tmp_path / "out"]
+    own = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    ended = subprocess.run(
+        [sys.executable, *map(str, words)], cwd=tmp_path, env=own, capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode == 143
+    assert "--resume" in ended.stderr
+    assert saved(tmp_path) == [50, 73]
     assert go_on(None, 1, tmp_path) == 0
     same(tmp_path / "out", alone)
 

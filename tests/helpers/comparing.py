@@ -1,7 +1,7 @@
 """What tests of comparisons share: a problem and a method whose results are known, and curves."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from d3gd.comparison.runs import Run
 from d3gd.comparison.scenario import Budget
 from d3gd.comparison.summary import row_of
 from d3gd.problems import Problem
+from d3gd.state import PerAgent
 
 RING = d3gd.graphs.ring(4)
 BUDGET = Budget(100)
@@ -26,6 +27,10 @@ class Distance(Problem):
         return x - self.targets
 
 
+class Models(NamedTuple):
+    x: PerAgent
+
+
 @dataclass(frozen=True, kw_only=True)
 class Idle:
     """A method that stands still, and counts how often it is started."""
@@ -40,15 +45,15 @@ class Idle:
 
     def init(self, net, x0):
         self.started.append(self.step_size)
-        return x0
+        return Models(x0)
 
     def point(self, s):
-        return s
+        return s.x
 
     def step(self, net, gradient, s, k):
         if self.fault:
             raise ValueError(self.fault)
-        net.exchange(x=s)
+        net.exchange(x=s.x)
         return s
 
     def weights(self, net, s):

@@ -75,6 +75,7 @@ def run(
     """
     from d3gd.cli import screens
     from d3gd.config.experiment import load
+    from d3gd.distributed.interrupts import TerminatedError
     from d3gd.runs import folder as layout
     from d3gd.transports.launch import connect, is_first
 
@@ -95,10 +96,8 @@ def run(
                     if resume:
                         print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
             result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
-    except (KeyboardInterrupt, SystemExit) as stop:
+    except (KeyboardInterrupt, TerminatedError) as stop:
         code = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
-        if isinstance(stop, SystemExit) and stop.code != TERMINATED:
-            raise  # not what a run makes of SIGTERM
         if ranks.rank > 0:
             raise SystemExit(code) from None  # one process says it
         raise StoppedError(_stopped(folder, experiment), code) from None

@@ -35,7 +35,17 @@ def show_result(result: Result, folder: Path, experiment: Path) -> None:
     console.print(table)
     print(f"wrote {folder}")
     print(f"next:  {shlex.join(['d3gd', 'plot', str(folder)])}")
+    if result.status == "diverged":
+        print(f"       {_smaller_step(result.settings['algorithm'], experiment)}")
+        return
     print(f"       {shlex.join(['d3gd', 'run', str(experiment), '--seed', str(int(result.settings['seed']) + 1)])}")
+
+
+def _smaller_step(algorithm: dict[str, Any], experiment: Path) -> str:
+    """Say how to go on after divergence."""
+    step = algorithm.get("step_size")
+    tenth = f"step_size = {step / 10:.3g}" if isinstance(step, (int, float)) else "a smaller step_size"
+    return f"set {tenth} under [algorithm] in {experiment}, and run it into another folder (--out)"
 
 
 def show_kinds() -> None:

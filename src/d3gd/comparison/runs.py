@@ -113,6 +113,8 @@ class Piece:
         except Exception as error:  # one method's fault must not end the comparison of the others
             told = str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}"
             return {**content, "status": "failed", "message": " ".join(told.split())}
+        if result.status == "interrupted":  # by Ctrl-C, which is meant for the whole comparison
+            raise KeyboardInterrupt
         curves = {"iterations": result.iterations, **result.metrics}
         return {
             **content,

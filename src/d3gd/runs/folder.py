@@ -163,7 +163,7 @@ class RunFolder:
         return {**facts, "rows": rows}, arrays
 
     def checkpoint(
-        self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log, *, gradients: int = 0
+        self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log, *, gradients: int
     ) -> None:
         """Write everything that the rest of the run depends on."""
         self._require_there()
