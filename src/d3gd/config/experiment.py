@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from d3gd import graphs, problems, topologies, weights
+from d3gd import graphs, problems, reading, topologies, weights
 from d3gd.algorithms import catalogue
 from d3gd.arrays import Ints
 from d3gd.conditions import Conditions
@@ -25,7 +25,7 @@ from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, to_toml,
 from d3gd.engine import run
 from d3gd.errors import RecordError, SettingsError, TransportError
 from d3gd.result import Result
-from d3gd.runs import files
+from d3gd.runs import folder as layout
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
 
@@ -148,27 +148,24 @@ class Experiment:
             )
 
     def save(self, folder: str | Path) -> None:
-        """Write ``experiment.toml`` into a folder, with the files it speaks of under ``inputs/``.
+        """Write a copy into a folder, with the files it speaks of.
 
         The copy has nothing to do with the original any more: the folder may move, the user's files may change.
         """
-        path, parts = Path(folder), dict(self.parts)
+        parts, inputs = dict(self.parts), dict[str, bytes]()
+
+        def kept(file: str, name: str) -> str:
+            original = self.path.parent / file
+            copy = layout.input_name(f"{name}{original.suffix}")
+            inputs[copy] = reading.content(original, "the file it was", limit=reading.ARRAYS)
+            return copy
+
         for name, table in self.parts.items():
             if "file" in table:
-                parts[name] = {**table, "file": self._kept(path, table["file"], name)}
+                parts[name] = {**table, "file": kept(table["file"], name)}
             if "graphs" in table:
-                copies = [self._kept(path, file, f"{name}{i}") for i, file in enumerate(table["graphs"])]
-                parts[name] = {**table, "graphs": copies}
-        text = dataclasses.replace(self, parts=parts).text
-        files.write_atomically(path / "experiment.toml", text.encode())
-
-    def _kept(self, folder: Path, file: str, name: str) -> str:
-        """Copy a file into a folder's inputs, and return where it is from there."""
-        original = self.path.parent / file
-        copy = Path("inputs") / f"{name}{original.suffix}"
-        files.make_folder(folder / "inputs")
-        files.write_atomically(folder / copy, original.read_bytes())
-        return copy.as_posix()
+                parts[name] = {**table, "graphs": [kept(file, f"{name}{i}") for i, file in enumerate(table["graphs"])]}
+        layout.write_experiment(Path(folder), dataclasses.replace(self, parts=parts).text, inputs)
 
     @cached_property
     def text(self) -> str:
@@ -203,6 +200,7 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
         raise SettingsError(f"{path} cannot be read ({error.strerror}); {hint}") from error
     except ValueError as error:
         raise SettingsError(f"{where} is not valid TOML: {error}") from error
+    layout.require_as_written(path)
     content |= {key: value for key, value in overrides.items() if value is not None}
     content.setdefault("weights", {"kind": "metropolis"})
     parts: dict[str, Table] = {}
