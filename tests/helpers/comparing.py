@@ -28,7 +28,7 @@ class Distance(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class Idle:
-    """A method that stands still, and counts how often it is started."""
+    """A method that stands still."""
 
     step_size: float
     fault: str = ""
@@ -36,10 +36,8 @@ class Idle:
     survives: ClassVar[frozenset] = frozenset()
     relies_on: ClassVar[str] = "nothing"
     exact: ClassVar[bool] = False
-    started: ClassVar[list] = []
 
     def init(self, net, x0):
-        self.started.append(self.step_size)
         return x0
 
     def point(self, s):
@@ -56,6 +54,19 @@ class Idle:
 
     def scale(self, net, s):
         return None
+
+
+class Watch:
+    """Which runs of a comparison's folder were made since one last looked."""
+
+    def __init__(self, folder):
+        self.folder, self.seen = folder, {}
+
+    def made(self):
+        found = {path: path.stat().st_mtime_ns for path in self.folder.rglob("runs/*/*.json")}
+        new = [path for path, when in found.items() if self.seen.get(path) != when]
+        self.seen = found
+        return len(new)
 
 
 def compared(**changes):

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from d3gd import weights as weighting
+from d3gd.algorithms.identity import identify
 from d3gd.arrays import CSR
 from d3gd.conditions import Conditions
 from d3gd.config.experiment import Experiment
@@ -39,7 +40,8 @@ class Case(NamedTuple):
 
     def fingerprint(self) -> str:
         """Return what tells it from other cases."""
-        problem = self.problem.fingerprint() if isinstance(self.problem, Problem) else type(self.problem).__name__
+        known = isinstance(self.problem, Problem)
+        problem = self.problem.fingerprint() if known else identify(self.problem).digest
         conditions = None if self.conditions is None else self.conditions.describe()
         return digest(self.graph.indptr, self.graph.sources, self.weights.data, problem, conditions, self.dtype)
 

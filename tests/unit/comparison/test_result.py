@@ -14,31 +14,31 @@ from d3gd.comparison import text as compare_text
 from d3gd.comparison.methods import named
 from d3gd.comparison.summary import ranked
 from d3gd.errors import RecordError, SettingsError
-from tests.helpers.comparing import Distance, Idle, compared, row, run
+from tests.helpers.comparing import Distance, Idle, Watch, compared, row, run
 
 
 def test_finished_runs_are_kept_and_only_what_is_missing_is_run(tmp_path, blank):
-    own = {"idle": lambda gamma: Idle(step_size=gamma)}
-    Idle.started.clear()
+    own, watch = {"idle": lambda gamma: Idle(step_size=gamma)}, Watch(tmp_path)
     first = compared(methods=own, only=["idle"], out=tmp_path)
-    count = len(Idle.started)
-    assert count == 2 * 3 + 2  # two steps on the seeds of tuning, and the best on two
+    assert watch.made() == 2 * 3 + 2  # two steps on the seeds of tuning, and the best on two
     again = compared(methods=own, only=["idle"], out=tmp_path)
-    assert len(Idle.started) == count
+    assert watch.made() == 0
     assert again.rows == first.rows
     compared(methods=own, only=["idle"], out=tmp_path, seeds=4)
-    assert len(Idle.started) == count + 2
+    assert watch.made() == 2
     for path in tmp_path.glob("runs/idle*/*seed-1.json"):
         path.write_text("{")  # a damaged file is no run
+    watch.made()
     compared(methods=own, only=["idle"], out=tmp_path)
-    assert len(Idle.started) == count + 3
+    assert watch.made() == 1
 
 
 def test_a_method_that_was_changed_is_run_again(tmp_path, blank):
+    watch = Watch(tmp_path)
     compared(methods={"mine": lambda gamma: d3gd.DiDGD(step_size=gamma)}, only=["mine"], out=tmp_path)
-    Idle.started.clear()
+    made = watch.made()
     compared(methods={"mine": lambda gamma: Idle(step_size=gamma)}, only=["mine"], out=tmp_path)
-    assert Idle.started
+    assert watch.made() == made
 
 
 @pytest.mark.parametrize(
