@@ -1,6 +1,5 @@
 """What the engine asks of an algorithm."""
 
-from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from d3gd.arrays import CSR, Floats
@@ -17,13 +16,27 @@ _ASYMMETRY = 1e-12  # that rounding may leave in symmetric weights
 Needs: TypeAlias = Literal["in-neighbours", "the network", "out-degrees", "undirected links", "all agents"]
 
 
-Gradient: TypeAlias = Callable[[], Floats]
+Draw: TypeAlias = int | Literal["new"] | None
+
+
+class Gradient(Protocol):
+    """Computes the gradients of the block's agents; each call counts as one evaluation in the metric ``gradients``."""
+
+    def __call__(self, x: Floats | None = None, *, draw: Draw = "new") -> Floats:
+        """Return every agent's gradient, (agents, d).
+
+        Args:
+            x: Where, (agents, d), as often as wanted; by default at :meth:`Algorithm.point`, and that once in a step.
+            draw: On which of the iteration's mini-batches: by default, those of a call without ``x`` are draw 0, and
+                every call with ``x`` has the next one, 1, 2, ... A number asks for the mini-batches of that draw again,
+                None for all data.
+        """
 
 
 class Algorithm(Protocol[S]):
     """A method: frozen settings, an explicit state, and a step that is pure seen from outside.
 
-    The engine calls :meth:`step`, which asks once for the gradients at :meth:`point`. So the same object
+    The engine calls :meth:`step`, which asks for the gradients at :meth:`point`. So the same object
     serves a simulation of all agents, a rank that holds a few of them, and an optimizer's ``step()``.
 
     To add a method, write one class with these names in one file, and hand an instance to :func:`d3gd.run`. In a file
@@ -72,8 +85,8 @@ class Algorithm(Protocol[S]):
 
         Args:
             net: The network.
-            gradient: Computes the agents' gradients at :meth:`point`, (agents, d); to be called at most once. What was
-                sent before that call is on its way meanwhile.
+            gradient: Computes the agents' gradients, (agents, d): ``gradient()`` at :meth:`point`, once;
+                ``gradient(x)`` at other points, as often as wanted. What was sent before is on its way meanwhile.
             s: The state before it.
             k: The iteration.
         """

@@ -52,7 +52,9 @@ class Problem(ABC):
 
         Args:
             x: Models, shape (agents, dim).
-            k: Iteration, the key of the mini-batches; None asks for the gradient on all data.
+            k: The key of the mini-batches; None asks for the gradient on all data. At first it is the iteration. Where
+                a method asks more than once in an iteration, every further draw has a key of its own, a larger integer
+                (`d3gd.random.draw_key`): draw as for any iteration, by (seed, agent, k) alone.
 
         Returns:
             Shape (agents, dim); row i is the gradient of f_i at x[i].
@@ -113,6 +115,13 @@ class Problem(ABC):
             "fingerprint": self.fingerprint(),
         }
 
+    def common(self) -> dict[str, Any]:
+        """What must be the same on every rank that holds some of the agents, ready for JSON; here, kind and dimension.
+
+        A subclass adds the settings that all agents share: seed, batch, regularization, test data.
+        """
+        return {"kind": type(self).__name__, "dim": self.dim}
+
     def fingerprint(self) -> str:
         """SHA-256 of what defines the problem, the same whether it was made whole or joined from parts."""
         return self._joined_fingerprint(self.fingerprints())
@@ -157,15 +166,22 @@ class Sourced(Problem):
     def _made_by(self, kind: str, *, block: Any = None, **arguments: Any) -> Self:
         if "alpha" in arguments:
             arguments["alpha"] = np.asarray(arguments["alpha"], dtype=np.float64).tolist()
-        if block is not None:
-            arguments["block"] = np.asarray(block).tolist()
         self._source = {"kind": kind, **arguments}
-        return self
+        return self if block is None else self._of_block(np.asarray(block).tolist())
 
     def _inherit(self, parent: "Sourced", ids: Ints) -> Self:
-        if parent._source is not None:
-            self._source = {**parent._source, "block": ids.tolist()}
+        self._source = parent._source
+        return self if self._source is None else self._of_block(ids.tolist())
+
+    def _of_block(self, block: list[int]) -> Self:
+        source = {key: value for key, value in (self._source or {}).items() if key != "block"}
+        self._source = source if block == list(range(source["agents"])) else {**source, "block": block}
         return self
+
+    def common(self) -> dict[str, Any]:
+        """Also the call that made this problem."""
+        source = {key: value for key, value in (self._source or {}).items() if key != "block"}
+        return super().common() | {"source": source}
 
     def describe(self) -> dict[str, Any]:
         """The call that made this problem, or its shapes and fingerprint when it was made from arrays."""

@@ -160,11 +160,18 @@ class SoftmaxRegression(Sourced):
             agent_ids=ids,
         )._inherit(self, ids)
 
+    def common(self) -> dict[str, Any]:
+        """Also the settings, and a digest of the test data."""
+        return super().common() | {"settings": self._settings}
+
+    @cached_property
+    def _settings(self) -> str:
+        return digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
+
     def fingerprints(self) -> Array:
         """SHA-256 of each agent's data and key, and of the settings."""
-        common = digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
         return as_bytes(
-            digest(common, agent, self.X[i, :size], self.y[i, :size])
+            digest(self._settings, agent, self.X[i, :size], self.y[i, :size])
             for i, (agent, size) in enumerate(zip(self.agent_ids.tolist(), self.sizes.tolist(), strict=True))
         )
 

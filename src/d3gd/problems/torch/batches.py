@@ -134,6 +134,10 @@ class Data(ABC):
         """Only some agents, under the same keys."""
 
     @abstractmethod
+    def common(self) -> list[Any]:
+        """What all agents' draws share."""
+
+    @abstractmethod
     def digests(self) -> list[str]:
         """What tells each agent's data and draws from others."""
 
@@ -179,6 +183,10 @@ class Tensors(Data):
         cuts = [self._cut(position) for position in positions.tolist()]
         tensors = tuple(torch.cat([tensor[cut] for cut in cuts]) for tensor in self.tensors)
         return Tensors(tensors, self.sizes[positions], batch=self.batch, seed=self.seed, ids=self.ids[positions])
+
+    def common(self) -> list[Any]:
+        """Batch and seed."""
+        return [self.batch, self.seed]
 
     def digests(self) -> list[str]:
         """Of every number."""

@@ -160,13 +160,20 @@ class TorchModule(Problem):
             agent_ids=self.agent_ids[positions],
         )
 
+    def common(self) -> dict[str, Any]:
+        """Also the architecture, its buffers, the loss, the settings and the test data."""
+        return super().common() | {"settings": self._settings(), "draws": self.data.common()}
+
     def fingerprints(self) -> Array:
         """SHA-256 of each agent's data and keys, of the architecture, its buffers and the loss."""
+        settings = self._settings()
+        return as_bytes(digest(settings, text) for text in self.data.digests())
+
+    def _settings(self) -> str:
         fixed = [value for name, value in self.module.state_dict().items() if name not in self._trained]
         shapes = [[name, list(p.shape), str(p.dtype)] for name, p in self._trained.items()]
         settings = [str(self.module), shapes, _name(self.loss_function), self.regularization, self.seed]
-        common = digest(settings, *(value.cpu().numpy() for value in [*fixed, *(self.test or ())]))
-        return as_bytes(digest(common, text) for text in self.data.digests())
+        return digest(settings, *(value.cpu().numpy() for value in [*fixed, *(self.test or ())]))
 
     def _loss(self, module: "nn.Module", parameters: "dict[str, torch.Tensor]", batch: Batch) -> "torch.Tensor":
         from torch.func import functional_call
