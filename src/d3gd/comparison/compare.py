@@ -38,6 +38,7 @@ def compare(
     only: Sequence[str] | None = None,
     iterations: int | None = None,
     budget_bytes: int | None = None,
+    budget_gradients: int | None = None,
     metric: str | None = None,
     target: float | None = None,
     seeds: int | None = None,
@@ -61,6 +62,8 @@ def compare(
             "mine"]``; by default all.
         iterations: The budget of every run.
         budget_bytes: The budget in bytes over all links, instead or beside.
+        budget_gradients: The budget in gradients per agent, instead or beside: fair to methods that evaluate several in
+            an iteration.
         metric: What decides, ``"stationarity"`` by default, ``"loss"``, ``"disagreement"`` or test ``"error"``.
         target: The level of the metric whose cost is told; by default where half of the methods end.
         seeds: How many networks, data sets and draws of noise to take medians over; 5 by default, 3 if quick.
@@ -98,7 +101,7 @@ def compare(
         experiment = load(DEFAULT if graph is None else graph, optional=("algorithm", "iterations"))
         # Other processes may have been started in another folder than the file's.
         scenario, first = FromFile(replace(experiment, path=experiment.path.resolve())), experiment.seed
-        if iterations is None and budget_bytes is None:
+        if iterations is None and budget_bytes is None and budget_gradients is None:
             iterations = experiment.settings.get("iterations")
             iterations = iterations if iterations is None or not quick else min(iterations, _QUICK_ITERATIONS)
         aim = experiment.settings.get("target", {}).get(metric or "stationarity") if target is None else target
@@ -113,7 +116,7 @@ def compare(
     plan = Plan(
         scenario=scenario,
         methods=chosen(only, methods, scenario.case(first).conditions),
-        budget=Budget(iterations, budget_bytes),
+        budget=Budget(iterations, budget_bytes, budget_gradients),
         metric=metric or "",
         target=aim,
         seeds=tuple(range(first, first + seeds)),

@@ -51,15 +51,18 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
     unit, size = next(((u, s) for u, s in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if most >= 2 * s), ("bytes", 1.0))
     axes = {
         "iterations": ("iteration", 1.0),
+        "gradients": ("gradients per agent", 1.0),
         "bytes": (f"sent over all links ({unit})", size),
         "seconds": ("time (s)", 1),
     }
+    if not any(_evaluates_otherwise(run) for row in rows for run in comparison.runs[row.method]):
+        del axes["gradients"]
     with mpl.rc_context({**STYLE, "axes.titlesize": 10, "font.size": 9.5}):
         entries = len(rows) + len({row.needs for row in rows})
         height = max(_HEIGHT, _ENTRY * (entries + 2))
-        figure = Figure(figsize=(3 * _WIDTH + _LEGEND, height), dpi=DPI, layout="constrained")
+        figure = Figure(figsize=(len(axes) * _WIDTH + _LEGEND, height), dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
-        panels = figure.subplots(1, 3, sharey=True)
+        panels = figure.subplots(1, len(axes), sharey=True)
         bounds = _bounds(comparison, rows)
         for panel, (axis, (label, scale)) in zip(panels, axes.items(), strict=True):
             if bounds is not None:
@@ -83,6 +86,11 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
             figure.savefig(content, format=suffix[1:], metadata={"CreationDate": None} if suffix == ".pdf" else None)
             found[suffix] = content.getvalue()
     return found
+
+
+def _evaluates_otherwise(run: Run) -> bool:
+    """Whether a method evaluates more or fewer gradients than one per iteration."""
+    return not np.array_equal(run.curves["gradients"], run.curves["iterations"])
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:

@@ -128,7 +128,7 @@ class Plan:
     @property
     def _metrics(self) -> tuple[str, str]:
         """What ranks and what tunes: disagreement alone would choose the smallest step, with which nobody moves."""
-        known = [name for name in recorded(self.first.problem, self.first.graph.n) if name != "bytes"]
+        known = list(recorded(self.first.problem, self.first.graph.n))
         usual = next(name for name in _STATIONARITY if name in known)
         metric = self.metric or usual
         if metric == "error" and metric not in known:

@@ -24,11 +24,13 @@ KNOWS: Mapping[str, str] = {
     "undirected links": "that every link goes both ways, with symmetric weights",
     "all agents": "everyone's values at every iteration: a yardstick, not a method for a network",
 }
-_HEADER = ("", "method", "knows", "step", "{metric}", "disagreement", "iterations", "sent", "time", "numbers", "ms", "")
+_FACTS = ("", "method", "knows", "step", "{metric}", "disagreement")
+_COSTS = ("iterations", "gradients", "sent", "time")
+_HEADER = (*_FACTS, *_COSTS, "numbers", "ms", "")
 _NOTE = len(_HEADER) - 1
-_IMPORTANCE = (0, 1, 4, 3, _NOTE, 2, 6, 7, 5, 8, 9, 10)  # of columns, where a terminal has no room for all
+_IMPORTANCE = (0, 1, 4, 3, _NOTE, 2, 6, 8, 5, 9, 7, 10, 11)  # of columns, where a terminal has no room for all
 _WIDE = 200  # characters, where nobody looks on
-_RIGHT = (0, 3, 4, 5, 6, 7, 8, 9, 10)
+_RIGHT = (0, *range(3, _NOTE))
 
 
 def header(comparison: "Comparison") -> list[str]:
@@ -41,7 +43,7 @@ def cells(row: Row) -> list[str]:
     rank = "-" if row.rank is None else f"{row.rank}"
     if row.status not in ("ranked", "yardstick"):
         step = "" if np.isnan(row.step) else f"{row.step:g}"
-        return [rank, row.method, row.needs, step, row.status, *[""] * 6, row.note]
+        return [rank, row.method, row.needs, step, row.status, *[""] * (_NOTE - 5), row.note]
     low, median, high = row.value
     return [
         rank,
@@ -64,8 +66,8 @@ def _ties(row: Row) -> list[str]:
 def cost_cells(cost: Cost) -> list[str]:
     """Write what the target took."""
     if not np.isfinite(cost.iterations):
-        return ["never", "never", "never"]
-    return [f"{cost.iterations:.0f}", amount(cost.bytes), duration(cost.seconds)]
+        return ["never"] * len(_COSTS)
+    return [f"{cost.iterations:.0f}", f"{cost.gradients:.0f}", amount(cost.bytes), duration(cost.seconds)]
 
 
 def duration(seconds: float) -> str:
@@ -111,8 +113,8 @@ def reading(comparison: "Comparison") -> list[str]:
         f"would be with a chance of {2.0 ** (1 - n):.2g}).",
         f"step: of one grid for all methods, the step with the least {c.tuned_by} on the worst of the seeds "
         f"{_span(c.tuning_seeds)}, none of them reported. {c.grid_text}",
-        f"iterations, sent, time: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
-        f"{c.target_text} sent is over all links.",
+        f"{', '.join(_COSTS)}: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
+        f"{c.target_text} gradients are evaluations per agent, sent is over all links.",
         "numbers: sent per link and iteration. ms: per iteration, in one process on this machine, without set-up and "
         "metrics" + (f", while {c.jobs} runs went on side by side." if c.jobs > 1 else "."),
     ]

@@ -8,14 +8,20 @@ import pytest
 from tests.helpers.comparing import Watch, compared
 
 PARENT = """
+from typing import NamedTuple
+from d3gd.state import PerAgent
+
+class Models(NamedTuple):
+    x: PerAgent
+
 class Parent:
     needs, survives, relies_on, exact = "in-neighbours", frozenset(), "nothing", False
 
     def init(self, net, x0):
-        return x0
+        return Models(x0)
 
     def point(self, s):
-        return s
+        return s.x
 
     def weights(self, net, s):
         return net.a0
@@ -32,7 +38,7 @@ class Mine(Parent):
         self.gamma = gamma
 
     def step(self, net, gradient, s, k):
-        return self.moved(s, gradient())
+        return Models(self.moved(s.x, gradient()))
 """
 COMPARED = """
 import d3gd
@@ -69,7 +75,7 @@ def test_what_is_typed_again_is_run_again_and_only_if_it_differs(tmp_path, blank
 
 def test_what_cannot_be_told_is_run_again_with_a_word(tmp_path, blank):
     rng = "import numpy as np\nrng = np.random.default_rng(0)\n"
-    noisy = MINE.replace("gradient())", "gradient()) + 0 * rng.random()")
+    noisy = MINE.replace("gradient())", "gradient()) + 0 * rng.random()", 1)
     options = {"only": ["mine"], "steps": [0.1], "seeds": 1, "out": tmp_path}
     watch = Watch(tmp_path)
     compared(methods={"mine": typed(rng, PARENT, noisy)["Mine"]}, **options)
@@ -98,7 +104,7 @@ def test_a_problem_whose_code_was_changed_is_run_again(tmp_path, blank):
 
 def test_a_file_whose_parent_class_was_mended_is_run_again(tmp_path):
     parent, watch = tmp_path / "parent.py", Watch(tmp_path / "comparison")
-    (tmp_path / "mine.py").write_text(f"from parent import Parent\n{MINE}\n{COMPARED}")
+    (tmp_path / "mine.py").write_text(f"from parent import Models, Parent\n{MINE}\n{COMPARED}")
     values = []
     for text, runs in ((PARENT, RUNS), (f"# moved\n\n{PARENT}", 0), (PARENT.replace(*MENDED), RUNS)):
         parent.write_text(text)

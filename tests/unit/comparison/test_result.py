@@ -63,7 +63,7 @@ def test_names_of_users_cannot_break_tables_or_figures(tmp_path, capsys):
                      only=[name, "bad", "Centralized"], out=tmp_path)  # fmt: skip
     text = (tmp_path / "compare.md").read_text()
     table = [line for line in text.splitlines() if line.startswith("|")]
-    assert {line.replace("\\|", "").count("|") for line in table} == {13}
+    assert {line.replace("\\|", "").count("|") for line in table} == {14}
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
     assert "ValueError: a\\|b c" in text
