@@ -72,11 +72,13 @@ def compare(
             quick=quick,
             out=out,
             jobs=jobs,
+            progress=True,
         )
     except KeyboardInterrupt:
         raise StoppedError(f"interrupted; {out} keeps the finished runs; the same command goes on") from None
     comparison.show()
-    print(f"wrote compare.md, compare.csv, compare.json, curves.png and curves.pdf into {out}")
+    for name in ("compare.md", "compare.csv", "compare.json", "curves.png", "curves.pdf"):
+        print(f"wrote {out / name}")
 
 
 def _numbers(option: str, text: str) -> list[float]:

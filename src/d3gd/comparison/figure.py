@@ -13,7 +13,7 @@ from d3gd.comparison.numbers import quantile
 from d3gd.comparison.runs import Run, between
 from d3gd.comparison.summary import Row
 from d3gd.errors import SettingsError
-from d3gd.plots import DPI, PALETTE, STYLE, TITLES
+from d3gd.plots import DPI, PALETTE, STYLE, TITLES, plain_label
 
 if TYPE_CHECKING:
     from d3gd.comparison.result import Comparison
@@ -76,8 +76,8 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
             _number(panel, ends, looks)
             panel.set_xlabel(label)
             panel.set_xlim(left=0)
-        panels[0].set_ylabel(TITLES.get(comparison.metric, comparison.metric))
-        figure.suptitle(_safe(comparison.title), fontsize=10)
+        panels[0].set_ylabel(TITLES.get(comparison.metric, plain_label(comparison.metric)))
+        figure.suptitle(plain_label(comparison.title), fontsize=10)
         if rows:
             _legend(figure, rows, looks)
         found = {}
@@ -231,13 +231,8 @@ def _legend(figure: Any, rows: Sequence[Row], looks: Mapping[str, Any]) -> None:
         for row in here:
             look = looks[row.method]
             handles.append(Line2D([], [], **look))
-            labels.append(_safe(f"{look['label']}  {row.method}"[:40]))
+            labels.append(plain_label(f"{look['label']}  {row.method}"[:40]))
     legend = figure.legend(handles, labels, loc="outside right center", fontsize=8.5, handlelength=3.0)
     for handle, text in zip(handles, legend.get_texts(), strict=True):
         if handle.get_linestyle() == "None":
             text.set(fontweight="bold", x=text.get_position()[0])
-
-
-def _safe(text: str) -> str:
-    """Keep a user's dollar signs from being taken for mathematics."""
-    return " ".join(text.split()).replace("$", r"\$")

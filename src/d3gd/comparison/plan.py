@@ -12,7 +12,7 @@ from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import Identity, describe, identify
 from d3gd.comparison.methods import Maker
 from d3gd.comparison.result import Comparison
-from d3gd.comparison.runs import Piece, Run, read, recorded
+from d3gd.comparison.runs import Piece, Run, read, recorded, told
 from d3gd.comparison.scenario import Budget, Case, Scenario
 from d3gd.comparison.summary import Row, ranked, row_of, target_of, with_costs
 from d3gd.comparison.tuning import Grid, Key, Tuned, tune
@@ -41,7 +41,7 @@ class Plan:
         tuning_seeds: To choose steps by.
         grid: The steps.
         jobs: How many runs go on side by side.
-        progress: Whether to show a bar; None for on a terminal only.
+        progress: Whether to show progress; None for on a terminal only.
     """
 
     scenario: Scenario
@@ -143,7 +143,7 @@ class Plan:
             algorithm = make(self.grid.start[0])
             needs[name] = algorithm.needs
         except Exception as error:  # a user's own method may do anything
-            return Row(name, "", "failed", _told(error))
+            return Row(name, "", "failed", told(error))
         try:
             require_admissible(algorithm, self.first.graph, self.first.weights)
         except D3GDError as error:
@@ -281,10 +281,6 @@ def _holds(path: Path, key: str) -> bool:
         return bool(files.read_json(path).get("key") == key)
     except RecordError:
         return False
-
-
-def _told(error: Exception) -> str:
-    return " ".join((str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}").split())
 
 
 def _folder(out: Path, name: str) -> Path:

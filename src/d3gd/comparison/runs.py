@@ -13,6 +13,7 @@ from d3gd.arrays import Floats
 from d3gd.comparison.scenario import Budget, Scenario
 from d3gd.errors import D3GDError
 from d3gd.metrics import Metric, Snapshot
+from d3gd.validation import one_line
 
 SPENT: Mapping[str, Metric] = {name: metrics.METRICS[name] for name in ("bytes", "gradients")}
 _FLOOR = 1e-24  # of its value at the start: what a sum of squares cannot be told from zero below
@@ -116,8 +117,7 @@ class Piece:
                 progress=False,
             )
         except Exception as error:  # one method's fault must not end the comparison of the others
-            told = str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}"
-            return {**content, "status": "failed", "message": " ".join(told.split())}
+            return {**content, "status": "failed", "message": told(error)}
         curves = {"iterations": result.iterations, **result.metrics}
         return {
             **content,
@@ -135,6 +135,11 @@ def read(content: Mapping[str, Any], budget: Budget) -> Run:
     words = {name: content[name] for name in ("method", "step", "seed", "status", "message", "links", "width")}
     curves = {name: np.array(values, dtype=np.float64) for name, values in content["curves"].items()}
     return Run(**words, curves=curves, budget=budget)
+
+
+def told(error: Exception) -> str:
+    """Return what a user's own code raised, in one line."""
+    return one_line(str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}")
 
 
 class Stopwatch:

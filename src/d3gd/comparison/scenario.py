@@ -131,8 +131,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise SettingsError(f"a budget of {value!r} {name} buys nothing; give a whole number of 1 or more")
+            object.__setattr__(self, name, int(value))
         if all(value is None for value in asdict(self).values()):
             raise SettingsError("no budget was found; give iterations, budget_bytes or budget_gradients")
 

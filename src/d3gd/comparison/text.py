@@ -13,6 +13,7 @@ from d3gd.algorithms.base import Needs
 from d3gd.comparison.numbers import shown, strict
 from d3gd.comparison.scenario import amount
 from d3gd.comparison.summary import Cost, Interval, Row, coverage, places
+from d3gd.validation import one_line
 
 if TYPE_CHECKING:
     from d3gd.comparison.result import Comparison
@@ -39,7 +40,11 @@ def header(comparison: "Comparison") -> list[str]:
 
 
 def cells(row: Row) -> list[str]:
-    """Return a row of the table, one text for each column."""
+    """Return a row of the table, one text of one line for each column."""
+    return [one_line(text) for text in _cells(row)]
+
+
+def _cells(row: Row) -> list[str]:
     rank = "-" if row.rank is None else f"{row.rank}"
     if row.status not in ("ranked", "yardstick"):
         step = "" if np.isnan(row.step) else f"{row.step:g}"
@@ -150,7 +155,7 @@ def plain_markdown(text: str) -> str:
         >>> plain_markdown("a|b <i>")
         'a\\|b &lt;i&gt;'
     """
-    safe = html.escape(" ".join(text.split()), quote=False)
+    safe = html.escape(one_line(text), quote=False)
     for character in "\\|*_`[":
         safe = safe.replace(character, f"\\{character}")
     return safe
@@ -167,13 +172,14 @@ def table_csv(comparison: "Comparison") -> str:
 
 
 def flat(row: Row) -> dict[str, Any]:
-    """Return a row on one level, as CSV and data frames want it."""
+    """Return a row on one level, as CSV and data frames want it; words take one line."""
     found: dict[str, Any] = {}
     for name, value in asdict(row).items():
         if isinstance(getattr(row, name), Interval | Cost):
             found |= {f"{name}_{part}": number for part, number in zip(getattr(row, name)._fields, value, strict=True)}
         elif name != "values":
             found[name] = " ".join(map(str, value)) if isinstance(value, tuple) else value
+            found[name] = one_line(found[name]) if isinstance(found[name], str) else found[name]
     return {name: "" if value is None else value for name, value in found.items()}
 
 
@@ -221,12 +227,11 @@ def show(comparison: "Comparison") -> None:
     if not console.is_terminal:
         console = Console(width=_WIDE, highlight=False)
     names = header(comparison)
-    texts = [[" ".join(text.split()) for text in cells(row)] for row in comparison.rows]
+    texts = [cells(row) for row in comparison.rows]
     widths = [max(len(line[i]) for line in [names, *texts]) + 2 for i in range(len(names))]
     kept = _fitting(widths, console.width)
-    table = Table(
-        box=box.SIMPLE_HEAD, title=Text(comparison.title), pad_edge=False, show_edge=False, padding=(0, 1, 0, 0)
-    )
+    title = Text(one_line(comparison.title))
+    table = Table(box=box.SIMPLE_HEAD, title=title, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for i in kept:
         justify: Any = "right" if i in _RIGHT else "left"
         table.add_column(Text(names[i]), justify=justify, no_wrap=True)
@@ -240,9 +245,9 @@ def show(comparison: "Comparison") -> None:
             if line[_NOTE]:
                 console.print(Text(f"{line[0]} {line[1]}: {line[_NOTE]}"))
         console.print()
-    console.print(Text(headline(comparison)))
+    console.print(Text(one_line(headline(comparison))))
     for sentence in reading(comparison):
-        console.print(Text(f"  {sentence}", style="dim"))
+        console.print(Text(f"  {one_line(sentence)}", style="dim"))
 
 
 def _fitting(widths: Sequence[int], room: int) -> list[int]:

@@ -14,7 +14,7 @@ from d3gd.comparison import text as compare_text
 from d3gd.comparison.methods import named
 from d3gd.comparison.summary import ranked
 from d3gd.errors import RecordError, SettingsError
-from tests.helpers.comparing import Distance, Idle, Watch, compared, row, run
+from tests.helpers.comparing import Distance, Idle, Local, Watch, compared, row, run
 
 
 def test_finished_runs_are_kept_and_only_what_is_missing_is_run(tmp_path, blank):
@@ -55,6 +55,27 @@ def test_a_folder_of_another_comparison_is_left_alone(tmp_path, blank, change, t
     with pytest.raises(RecordError, match=f"{told}; choose another --out"):
         compared(only=["Centralized"], out=tmp_path, **change)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_names_over_several_lines_or_with_control_characters_take_one_line(tmp_path, capsys, blank):
+    name = "mine\n(\x1b[31mred)\ud800"
+    found = compared(methods={name: named("PerronD3GD")}, only=[name, "Centralized"], out=tmp_path)
+    assert found.row(name).rank == 1
+    found.show()
+    printed = capsys.readouterr().out
+    for text in (printed, (tmp_path / "compare.md").read_text(), repr(found)):
+        assert "\x1b" not in text
+        assert "mine (" in text
+    with (tmp_path / "compare.csv").open(newline="") as file:
+        assert [line["rank"] for line in csv.DictReader(file)] == ["", "1"]
+    assert name in [row["method"] for row in json.loads((tmp_path / "compare.json").read_text())["rows"]]
+
+
+def test_curves_of_methods_that_evaluate_more_gradients_are_drawn_against_them_too(tmp_path):
+    own = {"twice": lambda gamma: Local(step_size=gamma, steps=2)}
+    for only, drawn in ((["DiDGD"], False), (["DiDGD", "twice"], True)):
+        compared(methods=own, only=only).plot(tmp_path / "curves.svg")
+        assert ("gradients per agent" in (tmp_path / "curves.svg").read_text()) == drawn
 
 
 def test_names_of_users_cannot_break_tables_or_figures(tmp_path, capsys):
