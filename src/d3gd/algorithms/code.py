@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.util import resolve_name
+from importlib.util import find_spec, resolve_name
 from itertools import takewhile
 from pathlib import PurePath
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 OURS = "d3gd"
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_LIBRARIES = frozenset({"site-packages", "dist-packages"})
 _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")
 
 
@@ -63,9 +64,12 @@ def references(code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[tuple
 def _followed(name: str, value: Any, attributes: Iterator[str] | list[str]) -> tuple[str, Any]:
     """Follow attributes for as long as they lead through modules."""
     for attribute in attributes:
-        if not isinstance(value, types.ModuleType) or attribute not in vars(value):
+        if not isinstance(value, types.ModuleType):
             break
-        name, value = f"{name}.{attribute}", vars(value)[attribute]
+        with suppress(AttributeError):
+            name, value = f"{name}.{attribute}", getattr(value, attribute)
+            continue
+        break
     return name, value
 
 
@@ -94,11 +98,13 @@ def package(module: str) -> str:
 def is_installed(module: str) -> bool:
     """Whether a module is Python's or an installed package's, so that its version tells what it holds."""
     top = package(module)
-    if top in sys.stdlib_module_names:
-        return True
-    found = sys.modules.get(top)
-    places = [getattr(found, "__file__", None), *getattr(found, "__path__", ())]
-    return any(not {"site-packages", "dist-packages"}.isdisjoint(PurePath(place).parts) for place in places if place)
+    if top in sys.stdlib_module_names or top in ("", "__main__"):  # the latter is a user's, whoever has started it
+        return top in sys.stdlib_module_names
+    with suppress(ImportError, ValueError):  # a module that somebody has made up
+        spec = find_spec(top)
+        places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
+        return any(not _LIBRARIES.isdisjoint(PurePath(place).parts) for place in places if place)
+    return False
 
 
 def installed_name(value: Any) -> str:

@@ -253,6 +253,8 @@ def _value(value: Any) -> Mapping[str, Any] | None:
             return {"function": value.__func__}
         case cached_property():
             return {"function": value.func}
+        case types.ModuleType() if package(value.__name__) == OURS:
+            return {"name": value.__name__}
         case types.ModuleType():
             return {name: item for name, item in sorted(vars(value).items()) if not name.startswith("__")}
         case Enum():
