@@ -39,3 +39,14 @@ def count(name: str, value: Any, *, least: int) -> None:
     """Refuse anything but a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise SettingsError(f"{name} = {value!r}: it must be a whole number of at least {least}")
+
+
+def one_line(text: str) -> str:
+    r"""Return a user's words as one line in which nothing can steer a terminal: control characters are written out.
+
+    Example:
+        >>> one_line("mine\n(\x1b[31mred)")
+        'mine (\\x1b[31mred)'
+    """
+    words = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in words)
