@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from d3gd.validation import plain
+
 
 def digest(*parts: Any) -> str:
     """SHA-256 of arrays (dtype, shape and bytes) and of JSON-able values, in order."""
@@ -15,5 +17,12 @@ def digest(*parts: Any) -> str:
             sha.update(f"{part.dtype.str}{part.shape}".encode())
             sha.update(np.ascontiguousarray(part).tobytes())
         else:
-            sha.update(json.dumps(part, sort_keys=True).encode())
+            sha.update(json.dumps(part, sort_keys=True, default=_number).encode())
     return sha.hexdigest()
+
+
+def _number(value: Any) -> Any:
+    number = plain(value)
+    if number is value:
+        raise TypeError(f"{type(value).__name__} has no place in a digest")
+    return number

@@ -1,4 +1,4 @@
-"""What d3gd raises. Each message says what was found, what is needed and what to do, in one line."""
+"""What d3gd raises, and warns of. Each message says what was found, what is needed and what to do, in one line."""
 
 
 class D3GDError(Exception):
@@ -27,6 +27,10 @@ class RecordError(D3GDError):
 
 class TransportError(D3GDError):
     """Ranks that cannot reach each other, or that send what does not fit."""
+
+
+class PatienceWarning(UserWarning):
+    """Work that will take long, told before it begins."""
 
 
 class ToldElsewhereError(TransportError):
