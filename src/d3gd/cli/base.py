@@ -17,6 +17,16 @@ app = typer.Typer(
 DIVERGED, USAGE, FAILED, INTERRUPTED, PIPE = 3, 2, 1, 130, 141  # exit codes
 
 
+def printable(text: str) -> str:
+    r"""Return a text in which nothing can steer a terminal: control characters are written out.
+
+    Example:
+        >>> printable("a\x1b[31m\tb")
+        'a\\x1b[31m\\tb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
 class StoppedError(Exception):
     """Ctrl-C, with what to say about it."""
 

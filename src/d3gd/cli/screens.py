@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from d3gd.arrays import CSR
+from d3gd.cli.base import printable
 from d3gd.config.experiment import KINDS
 from d3gd.config.schema import keys_of
 from d3gd.digraph import Digraph
@@ -25,7 +26,7 @@ def show_result(result: Result, folder: Path, experiment: Path) -> None:
     table = _table("", "at the start", "at the end")
     for name, values in result.metrics.items():
         if values.ndim == 1:
-            table.add_row(name, _number(values[0]), _number(values[-1]))
+            table.add_row(_plain(name), _number(values[0]), _number(values[-1]))
     kind, last = result.settings["algorithm"]["kind"], int(result.iterations[-1])
     colour = "red" if result.status == "diverged" else "green"
     console = _console()
@@ -33,9 +34,10 @@ def show_result(result: Result, folder: Path, experiment: Path) -> None:
     line = f"{kind} [{colour}]{result.status}[/] at iteration {last} in {result.seconds:.1f} s{message}"
     console.print(line, soft_wrap=True)
     console.print(table)
-    print(f"wrote {folder}")
-    print(f"next:  {shlex.join(['d3gd', 'plot', str(folder)])}")
-    print(f"       {shlex.join(['d3gd', 'run', str(experiment), '--seed', str(int(result.settings['seed']) + 1)])}")
+    seed = str(int(result.settings["seed"]) + 1)
+    print(printable(f"wrote {folder}"))
+    print(printable(f"next:  {shlex.join(['d3gd', 'plot', str(folder)])}"))
+    print(printable(f"       {shlex.join(['d3gd', 'run', str(experiment), '--seed', seed])}"))
 
 
 def show_kinds() -> None:
@@ -77,7 +79,7 @@ def show_network(graph: Digraph, weights: CSR, kind: str, *, as_json: bool) -> N
         table.add_row("strongly connected", "[red]no[/]", "")
     _console().print(table)
     if facts["note"]:
-        print(f"\nnote: {facts['note']}")
+        print(f"\nnote: {printable(facts['note'])}")
 
 
 def network_facts(graph: Digraph, weights: CSR, kind: str) -> dict[str, Any]:
@@ -126,7 +128,7 @@ def _number(value: Any) -> str:
 def _plain(text: str) -> str:
     from rich.markup import escape
 
-    return escape(text)
+    return str(escape(printable(text)))
 
 
 def _table(*columns: str) -> Any:
