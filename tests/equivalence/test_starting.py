@@ -5,7 +5,7 @@ import math
 import pytest
 
 import d3gd
-from tests.helpers.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch, require
 
 SCRIPT = ROOT / "tests/equivalence/starting.py"
 LATE = "nothing came from rank 2 for 2 s"
@@ -25,7 +25,7 @@ def test_a_timeout_is_a_positive_number(seconds):
 @launches
 @pytest.mark.parametrize("seconds", ["inf", "1e308"])
 def test_any_positive_number_is_a_timeout(seconds, tmp_path):
-    pytest.importorskip("mpi4py")
+    require("mpi")
     code, out, err = launch("mpi", 2, SCRIPT, "nobody", seconds, cwd=tmp_path)
     assert code == 0, err
     assert sorted(out.split()) == ["0/2", "1/2"]
@@ -41,7 +41,7 @@ def test_any_positive_number_is_a_timeout(seconds, tmp_path):
     ],
 )
 def test_a_rank_that_leaves_before_the_start_ends_all_with_one_message(launcher, who, message, tmp_path):
-    pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[launcher])
+    require(launcher)
     code, _, err = launch(launcher, 3, SCRIPT, who, 2, cwd=tmp_path)
     assert code != 0
     assert [message in line for line in errors(err)] == [True], err
@@ -49,7 +49,7 @@ def test_a_rank_that_leaves_before_the_start_ends_all_with_one_message(launcher,
 
 @launches
 def test_a_process_group_that_is_there_is_used_and_late_ranks_find_each_other(tmp_path):
-    pytest.importorskip("torch")
+    require("torch")
     code, out, err = launch("torch", 3, SCRIPT, "own group", 2, cwd=tmp_path)
     assert code != 0
     assert sorted(out.split()) == ["0/3", "1/3", "2/3"]
@@ -58,8 +58,7 @@ def test_a_process_group_that_is_there_is_used_and_late_ranks_find_each_other(tm
 
 @launches
 def test_late_ranks_are_named_also_where_the_process_group_has_no_address(tmp_path):
-    pytest.importorskip("torch")
-    pytest.importorskip("mpi4py")  # its launcher numbers the ranks, and starts faster
+    require("torch", "mpi")  # whose launcher numbers the ranks, and starts faster
     code, _, err = launch("mpi", 3, SCRIPT, "group by file", 2, tmp_path / "meeting", cwd=tmp_path)
     assert code != 0
     assert [LATE in line for line in errors(err)] == [True, True], err
