@@ -16,8 +16,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic, register_jitable
 
 from d3gd.arrays import Floats, Ints
-from d3gd.distributed.received import Rows, parts
-from d3gd.kernels.buffers import LARGE, Memory
+from d3gd.kernels.buffers import LARGE, Buffers
 from d3gd.kernels.threads import in_parts
 
 _AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
@@ -237,21 +236,27 @@ class Compiled:
 
     def __init__(self, indptr: Ints, columns: Ints) -> None:
         self._indptr, self._columns = np.ascontiguousarray(indptr), np.ascontiguousarray(columns)
-        self._memory = Memory(LARGE)
+        self._buffers = Buffers(LARGE)
 
-    def mix(self, a: Floats, received: Rows) -> Floats:
-        r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges."""
-        width = math.prod(received.shape[1:])
-        x, others = (np.ascontiguousarray(rows.reshape(len(rows), width)) for rows in parts(received))
+    def mix(self, a: Floats, own: Floats, received: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges.
+
+        Args:
+            a: The weights.
+            own: The first of the rows x.
+            received: The others.
+        """
+        width = math.prod(own.shape[1:])
+        x, others = (np.ascontiguousarray(rows.reshape(len(rows), width)) for rows in (own, received))
         a = np.ascontiguousarray(a, dtype=x.dtype)
-        mixed = self._memory.empty((len(self._indptr) - 1, x.shape[1]), x.dtype)
+        mixed = self._buffers.empty((len(self._indptr) - 1, x.shape[1]), x.dtype)
         kernel = _compiled(_mix, x.dtype)
 
         def work(first: int, last: int) -> None:
             kernel(first, last, self._indptr, self._columns, a, x, others, mixed)
 
         in_parts(work, self._indptr, width)
-        return mixed.reshape(-1, *received.shape[1:])
+        return mixed.reshape(-1, *own.shape[1:])
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
@@ -285,7 +290,7 @@ class Labelled:
 
     def __init__(self, X: Floats, y: Ints) -> None:
         self._X, self._y = np.ascontiguousarray(X), np.ascontiguousarray(y)
-        self._memory = Memory(LARGE)
+        self._buffers = Buffers(LARGE)
 
     def scores(self, x: Floats) -> Floats:
         """Return the score of every sample's own class under its agent's model."""
@@ -299,7 +304,7 @@ class Labelled:
         SciPy's sigmoid is 1 / (1 + exp(-score)) with the C library's exponential, and so is this one.
         """
         x = np.ascontiguousarray(x)
-        gradients = self._memory.empty(x.shape, x.dtype)
+        gradients = self._buffers.empty(x.shape, x.dtype)
         kernel, count = _compiled(_slopes, x.dtype), self._X.shape[1]
 
         def work(first: int, last: int) -> None:
