@@ -15,5 +15,12 @@ def digest(*parts: Any) -> str:
             sha.update(f"{part.dtype.str}{part.shape}".encode())
             sha.update(np.ascontiguousarray(part).tobytes())
         else:
-            sha.update(json.dumps(part, sort_keys=True).encode())
+            sha.update(json.dumps(part, sort_keys=True, default=_plain).encode())
     return sha.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a digest")

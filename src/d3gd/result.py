@@ -11,7 +11,7 @@ from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import D3GDError, RecordError
 from d3gd.runs import files
 
-Status: TypeAlias = Literal["completed", "target", "stopped", "diverged"]
+Status: TypeAlias = Literal["completed", "target", "stopped", "diverged", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Result:
         metrics: One array per metric, as long as ``iterations``; those per agent have a second axis.
         x: The final models, (n, d).
         weights: The final weights, CSR, ``weights[i, j]`` what i puts on j.
-        status: ``"completed"``; ``"target"`` (a target was reached), ``"stopped"`` (by a callback) or ``"diverged"``.
+        status: ``"completed"``; ``"target"`` (a target was reached), ``"stopped"`` (by a callback), ``"diverged"``, or
+            ``"interrupted"`` (by Ctrl-C in a notebook or at Python's prompt).
         message: What there is to say about the status, or an empty string.
         seconds: The time the iterations took, over all resumes.
         settings: What was run: algorithm, graph, problem, seed, versions.

@@ -27,7 +27,7 @@ VOCABULARY = [
 ]
 RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots"}
 ABOVE = RUNNING | {"problems", "data", "theory"}
-TOP = {*VOCABULARY, "network", "engine", "metrics", "result", "theory", "plots", "torch", "__init__", "__main__"}
+TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "torch", "__init__", "__main__"}
 PACKAGES = {
     "algorithms",
     "rules",
@@ -41,6 +41,7 @@ PACKAGES = {
     "problems",
     "data",
     "config",
+    "engine",
     "runs",
     "comparison",
     "reproduce",

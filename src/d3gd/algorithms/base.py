@@ -17,11 +17,21 @@ _ASYMMETRY = 1e-12  # that rounding may leave in symmetric weights
 Needs: TypeAlias = Literal["in-neighbours", "the network", "out-degrees", "undirected links", "all agents"]
 
 
-class Gradient(Protocol):
-    """Computes the gradients of the block's agents, (agents, d)."""
+Draw: TypeAlias = int | Literal["new"] | None
 
-    def __call__(self) -> Floats:
-        """Return the gradients at the models."""
+
+class Gradient(Protocol):
+    """Computes the gradients of the block's agents; each call counts as one evaluation in the metric ``gradients``."""
+
+    def __call__(self, x: Floats | None = None, *, draw: Draw = "new") -> Floats:
+        """Return every agent's gradient, (agents, d).
+
+        Args:
+            x: Where, (agents, d), as often as wanted; by default at :meth:`Algorithm.point`, and that once in a step.
+            draw: On which of the iteration's mini-batches: by default, those of a call without ``x`` are draw 0, and
+                every call with ``x`` has the next one, 1, 2, ... A number asks for the mini-batches of that draw again,
+                None for all data.
+        """
 
 
 class Models(NamedTuple):
@@ -104,8 +114,8 @@ class Algorithm(Generic[S]):
 
         Args:
             net: The network.
-            gradient: Computes the agents' gradients at :meth:`point`, (agents, d). What was sent before that call is on
-                its way meanwhile.
+            gradient: Computes the agents' gradients, (agents, d): ``gradient()`` at :meth:`point`, once;
+                ``gradient(x)`` at other points, as often as wanted. What was sent before is on its way meanwhile.
             s: The state before it.
             k: The iteration.
         """

@@ -12,6 +12,7 @@ from d3gd.arrays import Array, Bools, Floats
 from d3gd.checks.report import Report, SkippedCheckError, report, require
 from d3gd.digraph import Digraph
 from d3gd.engine import run
+from d3gd.engine.gradients import Gradients
 from d3gd.graphs import exponential, grid
 from d3gd.network import Inbox, Network
 from d3gd.problems import Problem, quadratic
@@ -171,7 +172,9 @@ class _Checks:
 
     def _step(self, net: Network, s: Any, k: int, problem: Problem | None = None) -> Any:
         part, x = problem or self.problem, self.method.point(s)
-        return self.method.step(net, lambda: part.gradients(x, k), s, k)
+        gradient = Gradients(part.gradients, x.shape, net.dtype, source=type(part).__name__, agents=net.agents)
+        gradient.begin(x, k)
+        return self.method.step(net, gradient, s, k)
 
 
 class _Counting(Network):

@@ -89,9 +89,8 @@ class Experiment:
         return self._made("problem", agents=n, seed=self.seed)
 
     def part(self, agents: Ints, n: int) -> Any:
-        """Return the problem of some of n agents; nobody else's data are made, or none are kept."""
-        problem = self._made("problem", agents=n, seed=self.seed, block=agents)
-        return problem if problem.agents == len(agents) else problem.restrict(agents)
+        """Return the problem of some of n agents; of all of them, where their data cannot be made apart."""
+        return self._made("problem", agents=n, seed=self.seed, block=agents)
 
     def network(self) -> tuple[graphs.Digraph, Any]:
         """Return the graph and its initial weights."""
@@ -125,8 +124,6 @@ class Experiment:
             algorithm = self._made("algorithm")
             graph, matrix = self.network()
             conditions = self.conditions(graph)
-            alone = ranks.ranks == 1
-            problem: Any = self.problem(graph.n) if alone else None
         saved: list[bool] = []
 
         def keep(snapshot: object) -> None:
@@ -139,7 +136,7 @@ class Experiment:
             return run(
                 algorithm,
                 graph,
-                problem if alone else lambda agents: self.part(agents, graph.n),
+                lambda agents: self.part(agents, graph.n),
                 weights=matrix,
                 conditions=conditions,
                 out=out,

@@ -53,6 +53,8 @@ def prefixed(where: str, *, but: tuple[type[D3GDError], ...] = ()) -> Iterator[N
     except but:
         raise
     except D3GDError as error:
+        if str(error).startswith(where):
+            raise
         raise type(error)(f"{where} {error}") from error
 
 

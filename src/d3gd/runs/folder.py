@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from d3gd.digest import digest
 from d3gd.errors import RecordError
 from d3gd.graphs import Digraph
 from d3gd.metrics import Log
+from d3gd.result import Result
 from d3gd.runs import files
 
 
@@ -70,10 +71,21 @@ class RunFolder:
         rows = [(k, row) for k, row in manifest["rows"] if k % self._every == 0 and k < manifest["iteration"]]
         return {**manifest, "rows": rows}, arrays
 
-    def checkpoint(self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log) -> None:
+    def checkpoint(
+        self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log, *, gradients: int
+    ) -> None:
         """Write everything that the rest of the run depends on."""
-        facts = {"bytes_sent": bytes_sent, "seconds": seconds, "rows": log.rows}
+        facts = {"bytes_sent": bytes_sent, "gradients": gradients, "seconds": seconds, "rows": log.rows}
         self._checkpoints.write(k, arrays, json.loads(json.dumps(facts, default=_plain)))
+
+    def finish(self, result: Result) -> None:
+        """Write the result of the run."""
+        result.save(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 def _plain(value: Array | np.generic) -> Any:

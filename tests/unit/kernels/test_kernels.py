@@ -18,6 +18,7 @@ from d3gd.network import Network
 from tests.helpers.strategies import examples
 
 PRECISIONS = (np.float64, np.float32)
+LOADED = ("d3gd.kernels.compiled", "d3gd.kernels.compiling", "d3gd.problems.sigmoid_kernel")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,8 @@ def compiled():
     import d3gd.kernels.compiled as module
 
     yield module
-    sys.modules.pop("d3gd.kernels.compiled")
+    for name in LOADED:
+        sys.modules.pop(name, None)
 
 
 @st.composite
@@ -111,7 +113,7 @@ def test_a_run_has_the_same_bits_with_compiled_kernels_and_on_any_number_of_thre
 
 
 def test_compiled_kernels_are_loaded_for_large_calls_and_after_many_small_ones(monkeypatch):
-    monkeypatch.delitem(sys.modules, "d3gd.kernels.compiled", raising=False)
+    monkeypatch.delitem(sys.modules, "d3gd.kernels.compiling", raising=False)
     assert kernels.Meter().compiled(kernels._AT_ONCE)
     meter, calls = kernels.Meter(), 0
     while not meter.compiled(kernels._AT_ONCE - 1):

@@ -10,7 +10,8 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import Problem, as_bytes, check_ids, check_regularization
+from d3gd.problems.base import Problem, as_bytes
+from d3gd.problems.checks import check_ids, check_regularization
 from d3gd.problems.torch.batches import Batch, Data, Fit, Group, pieces
 from d3gd.problems.torch.layers import calibrate, keyed, one_type, with_batch_statistics
 from d3gd.problems.torch.sources import gather
@@ -46,9 +47,8 @@ class TorchModule(Problem):
         test: Batch | None,
         agent_ids: Ints,
     ) -> None:
-        check_regularization(regularization)
         self.module, self.data, self.loss_function, self.test = module, data, loss, test
-        self.regularization, self.seed, self.agent_ids = regularization, seed, agent_ids
+        self.regularization, self.seed, self.agent_ids = check_regularization(regularization), int(seed), agent_ids
         self._trained = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
         self.agents, self.dim = data.agents, sum(p.numel() for p in self._trained.values())
         first = next(iter(self._trained.values()))
@@ -160,13 +160,20 @@ class TorchModule(Problem):
             agent_ids=self.agent_ids[positions],
         )
 
+    def common(self) -> dict[str, Any]:
+        """Also the architecture, its buffers, the loss, the settings and the test data."""
+        return super().common() | {"settings": self._settings(), "draws": self.data.common()}
+
     def fingerprints(self) -> Array:
         """SHA-256 of each agent's data and keys, of the architecture, its buffers and the loss."""
+        settings = self._settings()
+        return as_bytes(digest(settings, text) for text in self.data.digests())
+
+    def _settings(self) -> str:
         fixed = [value for name, value in self.module.state_dict().items() if name not in self._trained]
         shapes = [[name, list(p.shape), str(p.dtype)] for name, p in self._trained.items()]
         settings = [str(self.module), shapes, _name(self.loss_function), self.regularization, self.seed]
-        common = digest(settings, *(value.cpu().numpy() for value in [*fixed, *(self.test or ())]))
-        return as_bytes(digest(common, text) for text in self.data.digests())
+        return digest(settings, *(value.cpu().numpy() for value in [*fixed, *(self.test or ())]))
 
     def _loss(self, module: "nn.Module", parameters: "dict[str, torch.Tensor]", batch: Batch) -> "torch.Tensor":
         from torch.func import functional_call
