@@ -1,7 +1,4 @@
-"""Conditions in settings files, and their page."""
-
-import re
-from pathlib import Path
+"""Conditions in settings files."""
 
 import numpy as np
 import pytest
@@ -95,11 +92,3 @@ def test_the_command_refuses_a_biased_method_or_says_that_it_is(tmp_path, capsys
     path = write(tmp_path, "loss = 0.1\nbiased = true", kind="FROST", more="")
     assert call(["run", str(path), "--out", str(tmp_path / "out")]) == 0
     assert "biased: FROST does not survive loss" in capsys.readouterr().out
-
-
-def test_the_code_of_the_page_runs():
-    page = (Path(__file__).parents[3] / "docs/conditions.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    names = {}
-    exec(compile(code, "conditions.md", "exec"), names)
-    assert names["result"].status == "completed"
