@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from d3gd import data, graphs, metrics, problems, schedules, theory, topologies, torch, transports, weights
     from d3gd.algorithms.acgt import ACGT
+    from d3gd.algorithms.base import Algorithm
     from d3gd.algorithms.centralized import Centralized
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.dgd import DGD
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
     from d3gd.algorithms.sgp import SGP
+    from d3gd.checks import check_method, check_problem
     from d3gd.comparison.compare import compare
     from d3gd.conditions import Conditions
     from d3gd.digraph import Digraph
@@ -30,6 +32,7 @@ __version__ = "0.1.0"
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
 _HOMES = {
     "ACGT": "algorithms.acgt",
+    "Algorithm": "algorithms.base",
     "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
     "D3GD": "algorithms.d3gd",
@@ -45,6 +48,8 @@ _HOMES = {
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
     "Result": "result",
+    "check_method": "checks.method",
+    "check_problem": "checks.problem",
     "compare": "comparison.compare",
     "SGP": "algorithms.sgp",
     "run": "engine",
@@ -69,6 +74,7 @@ __all__ = [
     "EXTRA",
     "FROST",
     "SGP",
+    "Algorithm",
     "Centralized",
     "Conditions",
     "D3GDError",
@@ -80,6 +86,8 @@ __all__ = [
     "PushDIGing",
     "PushPull",
     "Result",
+    "check_method",
+    "check_problem",
     "compare",
     "data",
     "graphs",

@@ -101,3 +101,20 @@ def keyed_uniform(seed: int, agents: Ints, iteration: int, count: int, stream: i
     words >>= _11
     uniform: Floats = np.multiply(words, 2.0**-53, dtype=np.float64)
     return uniform
+
+
+def keyed_choices(seed: int, agents: Ints, iteration: int, count: int, sizes: Ints) -> Ints:
+    """Places drawn with replacement, each agent's from its own number of samples, by the keys of `keyed_uniform`.
+
+    Args:
+        seed: Of the experiment.
+        agents: Global ids of the agents.
+        iteration: When the draw is made.
+        count: Places for each agent.
+        sizes: How many samples each agent has.
+
+    Returns:
+        An array of shape (len(agents), count); row i holds whole numbers from 0 to ``sizes[i] - 1``.
+    """
+    places: Ints = (keyed_uniform(seed, agents, iteration, count) * sizes[:, None]).astype(np.int64)
+    return places

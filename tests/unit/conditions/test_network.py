@@ -197,8 +197,8 @@ def test_two_exchanges_of_one_iteration_travel_apart_under_one_name():
     for k in rounds.of(6):
         first, second = (rounds.net.exchange(x=np.full((N, 1), value)).x for value in (k + 0.0, k + 100.0))
         if k >= 2:
-            assert np.all(first[LINKS] == k - 2)
-            assert np.all(second[LINKS] == k + 98)
+            assert np.all(rounds.net.along(first)[LINKS] == k - 2)
+            assert np.all(rounds.net.along(second)[LINKS] == k + 98)
 
 
 def test_a_name_that_is_sent_now_and_then_is_not_read_once_it_is_too_old():
@@ -207,7 +207,7 @@ def test_a_name_that_is_sent_now_and_then_is_not_read_once_it_is_too_old():
         rounds.net.exchange(always=np.zeros((N, 1)))
         if k in (0, 2, 10):
             seldom = rounds.net.exchange(seldom=np.full((N, 1), float(k))).seldom
-            assert np.all(seldom[LINKS] == (0 if k == 2 else k))
+            assert np.all(rounds.net.along(seldom)[LINKS] == (0 if k == 2 else k))
 
 
 # Pauses -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import Problem, as_bytes, check_ids, check_regularization
+from d3gd.problems.base import Problem, as_bytes
+from d3gd.problems.checks import check_ids, check_regularization
 from d3gd.problems.torch.batches import Batch, Data, Fit, Group, pieces
 from d3gd.problems.torch.layers import calibrate, keyed, one_type, with_batch_statistics
 from d3gd.problems.torch.sources import gather
@@ -46,9 +47,8 @@ class TorchModule(Problem):
         test: Batch | None,
         agent_ids: Ints,
     ) -> None:
-        check_regularization(regularization)
         self.module, self.data, self.loss_function, self.test = module, data, loss, test
-        self.regularization, self.seed, self.agent_ids = regularization, seed, agent_ids
+        self.regularization, self.seed, self.agent_ids = check_regularization(regularization), int(seed), agent_ids
         self._trained = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
         self.agents, self.dim = data.agents, sum(p.numel() for p in self._trained.values())
         first = next(iter(self._trained.values()))
