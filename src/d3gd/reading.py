@@ -102,7 +102,7 @@ def _told(path: Path, what: str, error: Raised) -> Iterator[None]:
     except D3GDError:
         raise
     except OSError as cause:
-        raise error(f"{path} cannot be read ({cause.strerror or cause}); give {what}") from cause
+        raise error(f"{path} cannot be read ({cause.strerror or cause}); check the path, or give {what}") from cause
     except Exception as cause:  # zlib, zipfile, csv, tokenize, NumPy: each has errors of its own
         reason = " ".join(str(cause).split()) or type(cause).__name__
         raise error(f"{path} cannot be read ({reason}); give {what}") from cause

@@ -190,8 +190,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         here = algorithm.point(self._memory)
 
         def evaluate(x: Floats, key: int | None) -> Floats:
+            _require_computable(elsewhere=x is not here, whole=key is None, closure=closure is not None)
             if x is not here:
-                _require_elsewhere(closure, key)
                 _write(x, self._trained)
             if closure is not None:
                 with torch.enable_grad():
@@ -335,16 +335,16 @@ def _gradient(parameter: torch.Tensor) -> torch.Tensor:
     return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
 
 
-def _require_elsewhere(closure: Callable[[], float] | None, key: int | None) -> None:
-    """Refuse gradients at other points than the model where nothing computes them."""
-    if closure is None:
+def _require_computable(*, elsewhere: bool, whole: bool, closure: bool) -> None:
+    """Refuse gradients at other points than the model, or on all data, where nothing computes them."""
+    if elsewhere and not closure:
         raise SettingsError(
             "this method asks for gradients at other points than the model, and backward() has left one; pass step a "
             "closure that computes the loss and calls backward()"
         )
-    if key is None:
+    if whole:
         raise SettingsError(
-            "this method asks for gradients on all data (draw=None), but a closure chooses its own; run it with "
+            "this method asks for gradients on all data (draw=None), which an optimizer never sees; run it with "
             "d3gd.problems.torch_module and d3gd.run"
         )
 

@@ -6,13 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from d3gd.arrays import Array, Bools, Floats, Ints
+from d3gd.arrays import Array, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.random import keyed_uniform
-
-_CACHED = 1 << 16  # numbers that stay in the cache
-_CHUNK = 1 << 22  # most numbers a metric may hold in one temporary array
 
 
 class Problem(ABC):
@@ -165,8 +162,9 @@ class Sourced(Problem):
 
     def _made_by(self, kind: str, *, block: Any = None, **arguments: Any) -> Self:
         if "alpha" in arguments:
-            arguments["alpha"] = np.asarray(arguments["alpha"], dtype=np.float64).tolist()
-        self._source = {"kind": kind, **arguments}
+            arguments["alpha"] = np.asarray(arguments["alpha"], dtype=np.float64)
+        plain = {name: value if value is None else np.asarray(value).tolist() for name, value in arguments.items()}
+        self._source = {"kind": kind, **plain}
         return self if block is None else self._of_block(np.asarray(block).tolist())
 
     def _inherit(self, parent: "Sourced", ids: Ints) -> Self:
@@ -188,88 +186,6 @@ class Sourced(Problem):
         return dict(self._source) if self._source is not None else super().describe()
 
 
-def real(x: Floats) -> Floats:
-    """Models in single precision as they are, all others in double."""
-    return x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
-
-
 def as_bytes(digests: Iterable[str]) -> Array:
     """Hexadecimal digests as the rows of an array of bytes."""
     return np.array([list(bytes.fromhex(text)) for text in digests], dtype=np.uint8)
-
-
-def class_shares(y: Ints, counted: Bools, classes: int) -> Floats:
-    """Return the share of each class among every agent's counted labels, shape (agents, classes)."""
-    agents = len(y)
-    places = (classes * np.arange(agents)[:, None] + y)[counted]
-    counts = np.bincount(places, minlength=agents * classes).reshape(agents, classes)
-    shares: Floats = counts / counts.sum(axis=1, keepdims=True)
-    return shares
-
-
-def row_slices(rows: int, width: int) -> list[slice]:
-    """Cuts of the rows of a metric, `width` numbers each, that keep its temporary arrays small."""
-    step = max(1, _CHUNK // max(1, width))
-    return [slice(start, start + step) for start in range(0, rows, step)]
-
-
-def shares_right(theta: Floats, X: Floats, y: Ints, best: Any) -> Floats:
-    """Share of the samples whose label has the best score, for every model.
-
-    Args:
-        theta: Models, shape (models, classes, features).
-        X: Features, shape (samples, features).
-        y: Labels.
-        best: ``np.maximum`` if the largest score wins, ``np.minimum`` if the smallest does; of equals, the first class.
-    """
-    models, classes, _ = theta.shape
-    right = np.empty(models)
-    step = max(1, _CACHED // (classes * len(X)))
-    for rows in (slice(first, first + step) for first in range(0, models, step)):
-        some = theta[rows]
-        scores = (some.reshape(-1, X.shape[1]) @ X.T).reshape(len(some), classes, len(X))
-        top = best.reduce(scores, axis=1)
-        hits = scores[:, y, np.arange(len(X))] == top
-        if np.count_nonzero(scores == top[:, None]) > top.size:  # ties; else there is no need for the slow argmax
-            winner = scores.argmax(axis=1) if best is np.maximum else scores.argmin(axis=1)
-            hits = winner == y
-        right[rows] = hits.mean(axis=1)
-    return right
-
-
-def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None = None) -> None:
-    """Refuse NaN and infinities, naming where the first one is.
-
-    Args:
-        values: The array to look through.
-        what: Its name in the message.
-        axes: The name of each axis; the first is that of the agents where `ids` is given.
-        ids: Global ids of the agents.
-    """
-    finite = np.isfinite(values)
-    if finite.all():
-        return
-    place = tuple(int(p) for p in np.argwhere(~finite)[0])
-    shown = place if ids is None else (int(ids[place[0]]), *place[1:])
-    where = ", ".join(f"{axis} {position}" for axis, position in zip(axes, shown, strict=True))
-    raise ProblemError(f"{what} is {values[place]} at {where}; clean or drop it, every number must be finite")
-
-
-def check_ids(agent_ids: Ints | Sequence[int] | None, agents: int) -> Ints:
-    """The agents' global ids, by default 0, 1, ..., checked against their number."""
-    ids = np.arange(agents) if agent_ids is None else np.asarray(agent_ids)
-    if ids.shape != (agents,) or ids.dtype.kind not in "iu":
-        raise ProblemError(f"agent_ids of shape {ids.shape} do not name {agents} agents; pass one integer per agent")
-    return ids.astype(np.int64)
-
-
-def check_batch(batch: int | None) -> None:
-    """A mini-batch needs at least one sample."""
-    if batch is not None and batch < 1:
-        raise ProblemError(f"batch = {batch}; use 1 or more samples, or None for all data")
-
-
-def check_regularization(regularization: float) -> None:
-    """The factor of the squared norm must be finite and not negative."""
-    if not (np.isfinite(regularization) and regularization >= 0.0):
-        raise ProblemError(f"regularization = {regularization}; use a finite number of 0 or more")

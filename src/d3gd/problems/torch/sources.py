@@ -10,7 +10,7 @@ import numpy as np
 from d3gd.arrays import Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import check_batch, check_ids
+from d3gd.problems.checks import check_batch, check_ids
 from d3gd.problems.torch.batches import PIECE, Batch, Data, Fit, Group, KeyedBatches, Tensors
 from d3gd.random import iteration_of
 
@@ -151,7 +151,7 @@ def gather(parts: Sequence[Any], fit: Fit, *, batch: int | None, seed: int, agen
     """
     from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-    check_batch(batch)
+    batch = check_batch(batch)
     if len(parts) == 0:
         raise ProblemError("data is empty; pass one dataset, loader or pair (inputs, targets) per agent")
     ids = check_ids(agent_ids, len(parts))
