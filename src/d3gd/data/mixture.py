@@ -55,7 +55,7 @@ def dirichlet_mixture(
         ((1, 100, 10), (1, 100))
     """
     check_sizes(agents=agents, classes=classes, features=features, samples=samples)
-    count("classes", classes, least=1, most=CLASSES)
+    count("classes", classes, least=1, most=CLASSES, error=ProblemError)
     concentration, chosen = check_alpha(alpha, agents), check_block(block, agents)
     check_room(agents=chosen.size, samples=samples, features=features)
     means = class_means(seed=seed, classes=classes, features=features)
