@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from d3gd import data, graphs, metrics, problems, schedules, theory, topologies, torch, transports, weights
+    from d3gd import data, graphs, metrics, plots, problems, schedules, theory, topologies, transports, weights
+    from d3gd import torch as torch
     from d3gd.algorithms.acgt import ACGT
     from d3gd.algorithms.base import Algorithm
     from d3gd.algorithms.centralized import Centralized
@@ -58,6 +59,7 @@ _ROOMS = (
     "data",
     "graphs",
     "metrics",
+    "plots",
     "problems",
     "schedules",
     "theory",
@@ -67,7 +69,7 @@ _ROOMS = (
     "weights",
 )
 
-__all__ = [
+__all__ = [  # without torch, which would take the place of PyTorch where both are imported
     "ACGT",
     "D3GD",
     "DGD",
@@ -92,12 +94,12 @@ __all__ = [
     "data",
     "graphs",
     "metrics",
+    "plots",
     "problems",
     "run",
     "schedules",
     "theory",
     "topologies",
-    "torch",
     "transports",
     "weights",
 ]
@@ -114,4 +116,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*_HOMES, *_ROOMS, *(name for name in globals() if name.startswith("__"))])

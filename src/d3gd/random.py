@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from d3gd.arrays import Floats, Ints
-from d3gd.errors import SettingsError
+from d3gd.validation import count
 
 _MASK = (1 << 64) - 1
 _DRAWS = 1 << 40  # keys below it are iterations themselves, those of their first draws
@@ -37,9 +37,7 @@ def _scramble_all(words: npt.NDArray[np.uint64]) -> None:
 
 def generator(seed: int, *key: int) -> np.random.Generator:
     """Return NumPy's generator of a seed and a key, once the seed is one."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise SettingsError(f"seed = {seed!r}: it must be a whole number of 0 or more")
-    return np.random.default_rng([seed, *key])
+    return np.random.default_rng([count("seed", seed, least=0), *key])
 
 
 def draw_key(iteration: int, draw: int = 0) -> int:

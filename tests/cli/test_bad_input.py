@@ -63,8 +63,8 @@ def refused(d3gd: Command, path: str, *words: str) -> None:
             ("[algorithm]", "step_size", "power = -1", "positive"),
         ),
         # The run
-        ({"iterations": -1}, ("iterations = -1", "at least 0")),
-        ({"every": 0}, ("every = 0", "at least 1")),
+        ({"iterations": -1}, ("iterations = -1", "0 or more")),
+        ({"every": 0}, ("every = 0", "1 or more")),
         ({"metrics": ["stationarty"]}, ("'stationarty'", "choose among", "disagreement")),
         ({"target": {"accuracy": 0.1}}, ("'accuracy'", "does not record", "disagreement")),
     ],

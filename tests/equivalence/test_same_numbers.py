@@ -5,7 +5,7 @@ import pytest
 
 from d3gd.transports.alone import Alone
 from tests.equivalence import own_worker, worker
-from tests.helpers.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch, require
 
 TRAFFIC = int(worker.traffic(Alone())[0])
 
@@ -19,7 +19,7 @@ def alone():
 @pytest.mark.parametrize("ranks", [1, 2, 3, worker.AGENTS])
 @pytest.mark.parametrize("launcher", ["mpi", "torch"])
 def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
-    pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[launcher])
+    require(launcher)
     out = tmp_path / "numbers.npz"
     code, _, err = launch(launcher, ranks, ROOT / "tests/equivalence/worker.py", launcher, out, cwd=tmp_path)
     assert code == 0, err

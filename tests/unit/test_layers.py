@@ -19,6 +19,7 @@ VOCABULARY = [
     "schedules",
     "validation",
     "digest",
+    "reading",
     "state",
     "digraph",
     "graphs",

@@ -4,6 +4,7 @@ import json
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 from d3gd.arrays import Floats
@@ -49,8 +50,10 @@ class Keeper:
             self._held.enter_context(self._folder)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.__exit__(kind, error, trace)  # a folder begun in vain goes
 
     def begin(self) -> Position:
         """Return the start, or where the folder's newest checkpoint stands; to be called once."""

@@ -161,6 +161,8 @@ class Sourced(Problem):
     _source: dict[str, Any] | None = None
 
     def _made_by(self, kind: str, *, block: Any = None, **arguments: Any) -> Self:
+        if "alpha" in arguments:
+            arguments["alpha"] = np.asarray(arguments["alpha"], dtype=np.float64)
         plain = {name: value if value is None else np.asarray(value).tolist() for name, value in arguments.items()}
         self._source = {"kind": kind, **plain}
         return self if block is None else self._of_block(np.asarray(block).tolist())

@@ -18,19 +18,7 @@ _MOST_CLASSES = 1 << 16  # unless there are more samples, a larger label is none
 
 
 class SoftmaxRegression(LinearClassification):
-    """Multinomial logistic regression on padded arrays; see `softmax_regression`, which makes it from parts.
-
-    Args:
-        X: Features, shape (agents, longest, features); rows beyond an agent's size are zero.
-        y: Labels, shape (agents, longest).
-        sizes: Samples of each agent.
-        classes: Number of classes.
-        regularization: Factor of half the squared norm.
-        batch: Samples for a gradient; None takes all.
-        seed: Of the mini-batches.
-        test: Test features and labels.
-        agent_ids: Global ids of the agents, the keys of their mini-batches.
-    """
+    """Multinomial logistic regression on padded arrays; see `softmax_regression`, which makes it from parts."""
 
     best = np.maximum
 

@@ -25,8 +25,10 @@ import numpy as np
 
 from d3gd.arrays import Floats, Ints
 from d3gd.steady.state import SteadyState, mixing
+from d3gd.validation import patience
 
 PLANNED_UP_TO = 300  # agents: a plan takes n^3 work, and where it is made from sketches, tables of n^2 of them
+_USUAL = 500  # evaluations after which a plan is mostly found, however many are allowed
 _DEEPEST = 10  # doublings of the noise sum: 2^10 rounds of mixing
 _LEFT = 0.03  # of a deviation, after the rounds that the noise sum covers
 _LEAST = 1e-4  # a weight's share at the start of a plan, so that it can grow again
@@ -87,6 +89,9 @@ class Planner:
         """Return the weights that L-BFGS finds from ``start``, logarithms of weights."""
         from scipy.optimize import minimize
 
+        noisy = self.depth if variance.any() else 0
+        operations = min(options["maxfun"], _USUAL) * (10 * noisy + 8) * self.n**3
+        patience(f"weights planned for {self.n:,} agents", operations, 'choose rule = "local", or metropolis weights')
         if G.shape[1] > self.n:
             G = np.transpose(np.linalg.qr(G.T, mode="r"))  # the same inner products in n coordinates
         found = minimize(self.cost, start, (G, variance, step_size), "L-BFGS-B", jac=True, options=dict(options))
