@@ -92,7 +92,8 @@ class Experiment:
 
     def part(self, agents: Ints, n: int) -> Any:
         """Return the problem of some of n agents; of all of them, where their data cannot be made apart."""
-        return self._made("problem", agents=n, seed=self.seed, block=agents)
+        block = agents if len(agents) < n else None
+        return self._made("problem", agents=n, seed=self.seed, block=block)
 
     def network(self) -> tuple[graphs.Digraph, Any]:
         """Return the graph and its initial weights."""
