@@ -47,6 +47,8 @@ def test_several_gradients_in_an_iteration_give_the_same_bits(tmp_path):
     assert code == 0, err
     with np.load(out) as file:
         assert file["ranks"] == 2
+        assert str(file["message"]) == own_worker.ends_badly(None)
+        assert "agent 4 in Spoiled is nan at iteration 17" in str(file["message"])
         for name, result in own_worker.runs(None):
             assert np.array_equal(file[f"{name}/x"], result.x), name
             assert np.array_equal(file[f"{name}/gradients"], result.metrics["gradients"]), name

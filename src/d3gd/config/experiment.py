@@ -97,7 +97,7 @@ class Experiment:
             raise ProblemError(
                 f"{self.path.name}: the problem has {given} agents but the graph has {n}; make both the same size"
             )
-        return self._made("problem", agents=n, seed=self.seed, block=agents)
+        return self._made("problem", agents=n, seed=self.seed, block=agents if len(agents) < n else None)
 
     def network(self) -> tuple[graphs.Digraph, Any]:
         """Return the graph and its initial weights."""
