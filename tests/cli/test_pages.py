@@ -138,6 +138,8 @@ def test_files_that_are_named_exist(page: str) -> None:
 @pytest.mark.parametrize("page", CURRENT)
 def test_names_of_the_package_exist(page: str) -> None:
     for name in (name for span in spans(page) for name in re.findall(r"^d3gd(?:\.[a-zA-Z]\w*)+", span)):
+        if name.startswith("d3gd.torch"):
+            require("torch")
         assert pkgutil.resolve_name(name) is not None, name
 
 
