@@ -41,7 +41,7 @@ def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
 
 @pytest.mark.xdist_group("launches")
 def test_several_gradients_in_an_iteration_give_the_same_bits(tmp_path):
-    pytest.importorskip("mpi4py")
+    require("mpi")
     out = tmp_path / "numbers.npz"
     code, _, err = launch("mpi", 2, ROOT / "tests/equivalence/own_worker.py", out, cwd=tmp_path)
     assert code == 0, err
