@@ -83,10 +83,10 @@ def test_the_corrected_update_is_the_one_in_the_docstring(order):
         assert np.allclose(s.x, x, rtol=1e-9, atol=1e-12)
         assert np.allclose(s.w, w, rtol=1e-9, atol=1e-12)
         beta = s.rule.use(net).gain
-        push = (0.05 / 6 * problem.gradients(x) + w) / pi
+        push = 0.05 / pi * (problem.gradients(x) / 6 + w)
         m = x - push if order == "after" else x
         x = dense @ m - (push if order == "before" else 0)
-        w = w + beta * pi * (m - dense @ m)
+        w = w + beta / 0.05 * pi * (m - dense @ m)
 
 
 @examples(15)
