@@ -64,7 +64,7 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
 
     def step(self, net: Network, gradient: Gradient, s: ExactDiffusionState, k: int) -> ExactDiffusionState:
         """Adapt, correct, combine."""
-        psi = s.x - at(self.step_size, k) * gradient()
+        psi = np.subtract(s.x, at(self.step_size, k) * gradient(), dtype=np.float64)
         phi = psi + s.x - s.psi
         message = net.precise(phi)
         new = (message + net.mix(net.a0, net.exchange(phi=message).phi, double=True)) / 2

@@ -113,6 +113,29 @@ def test_models_come_to_rest_at_the_optimum_and_agree(rule, order, seed):
     assert result.metrics["disagreement"][-1] < 1e-12
 
 
+@pytest.mark.parametrize("rule", ["fixed", "planned", "local"])
+@pytest.mark.parametrize(("before", "after"), [(0.2, 0.02), (0.02, 0.2)])
+def test_a_change_of_the_step_size_leaves_models_at_rest_where_they_are(rule, before, after):
+    graph, problem = d3gd.graphs.ring(20), d3gd.problems.quadratic(agents=20, dim=3, seed=0)
+    algorithm = d3gd.PerronD3GD(step_size=lambda k: before if k < 3000 else after, rule=rule)
+    result = d3gd.run(algorithm, graph, problem, iterations=3600, every=20)
+    assert result.metrics["disagreement"][result.iterations >= 3000].max() < 1e-11
+
+
+@pytest.mark.parametrize("graph", [d3gd.graphs.erdos_renyi(6, 0.4, seed=seed) for seed in range(3)], ids=str)
+def test_single_precision_ends_where_gradient_descent_in_single_precision_does(graph):
+    problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
+    ends = {
+        name: d3gd.run(algorithm, graph, problem, iterations=10_000, every=10_000, dtype="float32")
+        for name, algorithm in {
+            "corrected": d3gd.PerronD3GD(step_size=0.05, rule="fixed"),
+            "centralized": d3gd.Centralized(step_size=0.05),
+        }.items()
+    }
+    floor = ends["centralized"].metrics["stationarity"][-1]
+    assert ends["corrected"].metrics["stationarity"][-1] <= 10 * floor
+
+
 def test_the_default_rule_is_planned_up_to_300_agents_and_fixed_above():
     for n, name in ((2, "PlanState"), (300, "PlanState"), (301, "Known")):
         graph = d3gd.graphs.exponential(n)
