@@ -148,9 +148,8 @@ def saved(folder):
     [
         ("mpi", "early", [], "mpi", 2),
         ("mpi", "state", [50], "mpi", 3),
-        ("mpi", "manifest", [50], None, 1),
+        ("mpi", "manifest", [50], "torch", 2),
         ("mpi", "late", [50, 100], "mpi", 3),
-        ("torch", "state", [50], "torch", 2),
         ("torch", "late", [50, 100], "mpi", 3),
     ],
 )
