@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.fuzz import report
 from tests.fuzz.pool import run
 
-SHARES = {"toml": 26, "files": 26, "flips": 20, "folders": 4, "api": 24}  # of a hundred cases
+SHARES = {"toml": 26, "files": 26, "flips": 20, "folders": 4, "api": 14, "user": 10}  # of a hundred cases
 RANKS = 20  # cases on several ranks: each takes seconds
 
 

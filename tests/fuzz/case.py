@@ -25,6 +25,7 @@ FAILURES = (TRACEBACK, UNCLEAR, CRASH, MEMORY, HANG, SILENT)
 
 _LONGEST = 2000  # characters that one line of an error may take
 _INTERNAL = re.compile(r"this should not happen|Traceback|internal error|\b[A-Z]\w*Warning:")
+_NOTES = ("nothing to resume in ", "left out, not finished: ")  # lines that may precede an error
 _PIPE = 1 << 20
 
 
@@ -138,6 +139,7 @@ class Case:
             raise BrokenError(MEMORY, said)
         if code not in (0, 2, 3, 130) or _INTERNAL.search(err):
             raise BrokenError(TRACEBACK, f"exit {code}: {said}")
+        lines = [line for line in lines if not line.startswith(_NOTES)]
         if code == 2 and (len(lines) != 1 or not lines[0].startswith("error: ")):
             raise BrokenError(UNCLEAR, f"{len(lines)} lines: {said}")
         if code != 2 and any("error:" in line for line in lines):

@@ -142,7 +142,7 @@ def same(a: Result, b: Result) -> bool:
     return (
         np.array_equal(a.iterations, b.iterations)
         and list(a.metrics) == list(b.metrics)
-        and all(np.array_equal(a.metrics[name], b.metrics[name], equal_nan=True) for name in a.metrics)
+        and all(_same_numbers(a.metrics[name], b.metrics[name]) for name in a.metrics)
         and same_array(a.x, b.x)
         and same_array(a.weights.toarray(), b.weights.toarray())
         and (a.status, a.message) == (b.status, b.message)
@@ -150,8 +150,12 @@ def same(a: Result, b: Result) -> bool:
 
 
 def same_array(a: Any, b: Any) -> bool:
-    """Whether two arrays agree in shape, type and every bit that matters."""
+    """Whether two arrays agree in shape, precision and every number."""
     a, b = np.asarray(a), np.asarray(b)
+    return (a.dtype == b.dtype or a.dtype.kind not in "fc") and _same_numbers(a, b)
+
+
+def _same_numbers(a: Any, b: Any) -> bool:
     if a.dtype.kind in "fc" and b.dtype.kind in "fc":
-        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True)
+        return np.array_equal(a, b, equal_nan=True)
     return a.shape == b.shape and bool(np.all(a == b))

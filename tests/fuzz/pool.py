@@ -111,7 +111,8 @@ class _Worker:
             self._process.join(10)
             code = self._process.exitcode
             name = signal.Signals(-code).name if code is not None and code < 0 else f"exit {code}"
-            kind, said = CRASH, f"the process died: {name}"
+            words = (self._folder / "err").read_text(errors="backslashreplace").split()
+            kind, said = CRASH, f"the process died: {name} {' '.join(words)[-300:]}"
         self.end()
         return Verdict(family, seed, kind, attack, said, time.monotonic() - began)
 
@@ -129,6 +130,7 @@ def _serve(connection: Any, folder: Path) -> None:
     """What a worker does: cases, one after the other."""
     os.setsid()
     os.environ["COLUMNS"] = "200"
+    os.chdir(folder)
     with captured(folder):
         prepared: set[str] = set()
         while True:
