@@ -3,17 +3,23 @@
 # make fuzz      the property tests with new draws, FUZZ times as many (30 by default)
 # make study       the study of PerronD3GD, into docs/study (QUICK=1 for minutes instead of half an hour)
 # make bench       targets of speed and memory, measured, into docs/benchmarks.md (QUICK=1 for fewer repeats)
-# All build .venv from constraints.txt first and work in either order.
+# make audit       the pinned versions against known vulnerabilities; needs a network
+# All build .venv from constraints.txt first and work in either order. PYTHON chooses an interpreter for it (3.11 to 3.14),
+# EXTRAS what is installed for tests: without torch, its tests are skipped.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+AUDIT  := .venv-audit
+EXTRAS ?= dev,mpi,torch
+# The two variables pin what builds the package as well: the first until pip 25.2, the second since.
+PIP    := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+          $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 OUT    ?= results
 SEEDS  ?= 10
 FUZZ   ?= 30
 
-.PHONY: reproduce study bench fuzz test lint types suite clean
+.PHONY: reproduce study bench fuzz test lint types suite audit clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
@@ -45,8 +51,21 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) -e '.[dev,mpi,torch]'
+	$(PIP) -e '.[$(EXTRAS)]'
 	touch $@
 
+# Without an answer pip-audit prints nothing to its standard output; with one, what it found.
+audit: $(AUDIT)/.done
+	@if found=$$($(AUDIT)/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt \
+	    2>$(AUDIT)/log); then echo "audit: no known vulnerability in constraints.txt"; \
+	elif test -n "$$found"; then echo "$$found"; exit 1; \
+	else echo "audit: no answer about every pin; it needs a network (details: $(AUDIT)/log)"; exit 1; fi
+
+$(AUDIT)/.done:
+	@$(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1 2>$(AUDIT)/log \
+	    || { echo "audit: pip-audit could not be installed; it needs a network (details: $(AUDIT)/log)"; exit 1; }
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .venv-rivals $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) .venv-rivals $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,13 @@
-"""What cannot be collected without an optional extra is left out."""
+"""What cannot be collected without PyTorch is left out, and said so in one line."""
 
 from importlib.util import find_spec
 
-collect_ignore = (
-    [] if find_spec("torch") else ["src/d3gd/torch.py", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]
-)
+TORCH = find_spec("torch") is not None
+
+collect_ignore = [] if TORCH else ["src/d3gd/torch.py", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say what was left out."""
+    if not TORCH:
+        terminalreporter.write_line("left out: all that needs PyTorch; install it with: pip install 'd3gd[torch]'")

@@ -33,7 +33,7 @@ def batch(iterations):
     net, x = Network(graph, case.weights), np.zeros((20 * SEEDS, 100))
     pi = np.tile(d3gd.weights.perron(figure1().weights), SEEDS)[:, None]
     for k in range(iterations):
-        x = net.mix(net.a0, x) - 0.1 * case.problem.gradients(x, k) / (20 * pi)
+        x = net.mix(net.a0, net.exchange(x=x).x) - 0.1 * case.problem.gradients(x, k) / (20 * pi)
     return x
 
 

@@ -84,8 +84,8 @@ def single(quick):
     x = np.random.default_rng(0).normal(size=(case.graph.n, 64))
     narrow = x.astype(np.float32)
     works = {
-        "double": lambda: (net.mix(net.a0, x), case.problem.gradients(x)),
-        "single": lambda: (net.mix(net.a0, narrow), case.problem.gradients(narrow)),
+        "double": lambda: (net.mix(net.a0, net.exchange(x=x).x), case.problem.gradients(x)),
+        "single": lambda: (net.mix(net.a0, net.exchange(x=narrow).x), case.problem.gradients(narrow)),
     }
     with quiet():
         taken = interleaved(works, times=1, repeats=3 if quick else 9)

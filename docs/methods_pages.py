@@ -1,13 +1,13 @@
 """Write one page per method from its docstring, and their index: python docs/methods_pages.py.
 
-What stands between the two `comparison` comments of a page is kept. Numbers sent are counted, not claimed.
+What is between the two `comparison` comments of a page is kept. Numbers sent are counted in a run.
 """
 
 import inspect
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +22,28 @@ _EMPTY = "<!-- comparison -->\n<!-- /comparison -->"
 _SECTIONS = ("Args:", "Example:", "References:")
 
 WHEN = {
-    "ACGT": "On undirected networks with several links an agent, where bytes count more than rounds: it tracks "
-    "gradients for less than half of DIGing's, [as measured](../topologies.md#ac-gt). `ExactDiffusion` spends less on "
-    "some problems.",
-    "Centralized": "Never on a network: it is the yardstick, what a method would do if mixing were perfect and free.",
-    "D3GD": "To reproduce the paper, or to study weights that follow the data. `PerronD3GD` does the same job better.",
-    "DGD": "On undirected networks, when some bias does not matter or steps fall anyway; the simplest there is.",
-    "DiDGD": "On directed networks where agents know nothing but whom they hear, when a bias does not matter.",
-    "DIGing": "On undirected networks, for exact answers where traffic is cheap; with a heavy ball if need be.",
+    "ACGT": "On undirected networks with several links per agent, if bytes matter more than rounds: it tracks "
+    "gradients for less than half of DIGing's bytes, [as measured](../topologies.md#ac-gt). `ExactDiffusion` needs "
+    "fewer on some problems.",
+    "Centralized": "Never on a network: it is the baseline, a method with perfect and free mixing.",
+    "D3GD": "To reproduce the paper, or to study weights that adapt to data. `PerronD3GD` is better at the same task.",
+    "DGD": "On undirected networks, if some bias is acceptable or the step size decays; the simplest method.",
+    "DiDGD": "On directed networks whose agents know only their in-neighbours, if some bias is acceptable.",
+    "DIGing": "On undirected networks, for exact convergence if traffic is cheap; with heavy-ball momentum if wanted.",
     "ExactDiffusion": "On undirected networks, nearly always: exact, with the traffic of DGD.",
-    "EXTRA": "On undirected networks, where exact diffusion would do as well; it is the classic to compare with.",
-    "FROST": "On directed networks without out-degrees, for exact answers, where twice the traffic is no matter.",
+    "EXTRA": "On undirected networks, as the classical baseline; exact diffusion does as well or better.",
+    "FROST": "On directed networks without known out-degrees, for exact convergence at twice the traffic of Di-DGD.",
     "PerronD3GD": "On directed networks, nearly always: exact, with the traffic of Di-DGD or less.",
-    "PushDIGing": "On directed networks with known out-degrees, for exact answers; Push-Pull needs no mass.",
-    "PushPull": "On directed networks with known out-degrees, for exact answers.",
-    "SGP": "On directed networks with known out-degrees, when a bias does not matter or steps fall anyway.",
+    "PushDIGing": "On directed networks with known out-degrees, for exact convergence; Push-Pull needs no mass.",
+    "PushPull": "On directed networks with known out-degrees, for exact convergence.",
+    "SGP": "On directed networks with known out-degrees, if some bias is acceptable or the step size decays.",
 }
 
 
 def numbers_sent(algorithm: Any) -> str:
-    """Return what a link carries an iteration, with d the length of a model and n the number of agents."""
+    """Return what a link carries per iteration, with d the length of a model and n the number of agents."""
     if algorithm.needs == "all agents":
-        return "not counted: it sees all agents"
+        return "not counted, it sees all agents"
 
     if isinstance(algorithm, d3gd.ACGT) and algorithm.prune > 0:  # what it spares depends on the network
         return f"at most {numbers_sent(replace(algorithm, prune=0.0))}"
@@ -68,23 +68,27 @@ def numbers_sent(algorithm: Any) -> str:
 
 
 def _by_choice(method: type[Any], what: Callable[[Any], str]) -> str:
-    """Return a fact, or one per choice if it depends on choices, and then on as few of them as will do."""
+    """Return a fact about a method; if it depends on settings, each fact with the settings that imply it."""
     choices = [words for words in catalogue.variants(method) if "auto" not in words.values()]
-    facts = [what(method(step_size=0.01, **words)) for words in choices]
-    for size in range(len(choices[0]) + 1):
-        for names in combinations(choices[0], size):
-            found: dict[tuple[str, ...], set[str]] = {}
-            for words, fact in zip(choices, facts, strict=True):
-                found.setdefault(tuple(words[name] for name in names), set()).add(fact)
-            if all(len(values) == 1 for values in found.values()):
-                shown: dict[str, list[str]] = {}
-                for words_chosen, values in found.items():
-                    choice = ", ".join(f'{name}="{word}"' for name, word in zip(names, words_chosen, strict=True))
-                    shown.setdefault(values.pop(), []).append(f"`{choice}`")
-                if len(shown) == 1:
-                    return next(iter(shown))
-                return "; ".join(f"{fact} ({', '.join(where)})" for fact, where in shown.items())
-    raise AssertionError("all choices together decide")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for words in choices:
+        found.setdefault(what(method(step_size=0.01, **words)), []).append(words)
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"{fact} ({', '.join(_implied(some, choices))})" for fact, some in found.items())
+
+
+def _implied(some: list[dict[str, Any]], choices: list[dict[str, Any]]) -> list[str]:
+    """Return the shortest combinations of settings that together single out some of all choices."""
+    left, shown = some, []
+    for size, words in product(range(1, len(choices[0]) + 1), some):
+        for names in combinations(words, size):
+            chosen = {name: words[name] for name in names}
+            covered = [each for each in choices if chosen.items() <= each.items()]
+            if all(each in some for each in covered) and any(each in left for each in covered):
+                left = [each for each in left if each not in covered]
+                shown.append("`" + ", ".join(f'{name}="{word}"' for name, word in chosen.items()) + "`")
+    return shown
 
 
 def needs(method: type[Any]) -> str:
@@ -93,20 +97,18 @@ def needs(method: type[Any]) -> str:
 
 
 def survives(method: type[Any]) -> str:
-    """Return what the network may do."""
-    return _by_choice(
-        method, lambda algorithm: ", ".join(sorted(algorithm.survives)) or "nothing beyond a fixed network"
-    )
+    """Return the conditions under which it is unbiased."""
+    return _by_choice(method, lambda algorithm: ", ".join(sorted(algorithm.survives)) or "none")
 
 
 def ends(method: type[Any]) -> str:
-    """Return where it ends with a constant step and exact gradients."""
-    words = {True: "at a stationary point", False: "near a stationary point"}
+    """Return where it converges with a constant step and exact gradients."""
+    words = {True: "to a stationary point", False: "near a stationary point"}
     return _by_choice(method, lambda algorithm: words[algorithm.exact])
 
 
 def sent(method: type[Any]) -> str:
-    """Return the numbers a link carries an iteration."""
+    """Return the numbers that a link carries per iteration."""
     return _by_choice(method, numbers_sent)
 
 
@@ -155,9 +157,9 @@ def page(name: str, method: type[Any], old: str = "") -> str:
     table = "\n".join(
         f"| {label} | {value} |"
         for label, value in [
-            ("agents need to know", needs(method)),
-            ("with a constant step and exact gradients it ends", ends(method)),
-            ("survives without bias", survives(method)),
+            ("agents must know", needs(method)),
+            ("with a constant step and exact gradients, converges", ends(method)),
+            ("[conditions](../conditions.md) survived without bias", survives(method)),
             ("numbers per link and iteration", sent(method)),
             ("code", f"`{method.__module__}`"),
         ]
@@ -175,14 +177,17 @@ def index() -> str:
     lines = [
         "# Methods",
         "",
-        "Every method of `d3gd.algorithms`, with a page of its own. In all of them a step size means the same: a step",
-        "along the mean gradient. A link carries so many numbers an iteration, with d numbers in a model and n agents;",
-        "for PerronD3GD that is while weights are learned, and floods of plans come on top. ACGT is silent on",
-        "links that it prunes. What agents must know",
-        "is explained in `d3gd.algorithms.base`. Pages are written from the docstrings by",
-        "`python docs/methods_pages.py`, all but what stands between their `comparison` comments.",
+        "One page per method of `d3gd.algorithms`. The step size means the same for all: a step along the mean",
+        "gradient. *Numbers per link* is what a link carries per iteration, with d the length of a model and n the",
+        "number of agents. For PerronD3GD it is measured while weights are learned, and does not include the floods",
+        "of the planned rule; ACGT sends nothing on pruned links. *Agents must know* is explained in",
+        "[compare.md](../compare.md#how-to-read-the-table); which method to use, in the",
+        "[README](../../README.md#which-method).",
         "",
-        "| method | agents need to know | ends | numbers per link |",
+        "`python docs/methods_pages.py` writes these pages from the docstrings, except what is between their",
+        "`comparison` comments.",
+        "",
+        "| method | agents must know | with a constant step, converges | numbers per link |",
         "|---|---|---|---|",
         *rows,
     ]

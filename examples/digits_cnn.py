@@ -4,9 +4,9 @@
     python examples/digits_cnn.py                           # a minute or two: all agents in this process, stacked
     torchrun --nproc-per-node 8 examples/digits_cnn.py      # one agent per process: the same curves
 
-Di-DGD against PerronD3GD on a directed graph: same data, start, step size and mini-batches. Prints what each training
-ended with, over three seeds (of graph, division of the data, start and mini-batches), and draws the curves. Under
-torchrun, rank 0 then trains the first seed once more in one process, and prints how far the two are apart. Needs
+Di-DGD against PerronD3GD on a directed graph, with the same data, initial model, step size and mini-batches. Prints the
+final metrics of each run, over three seeds (of graph, data split, initial model, mini-batches), and plots the curves.
+Under torchrun, rank 0 then repeats the first seed in one process and prints how much the two differ. Needs
 pip install 'd3gd[torch,data]'.
 """
 
@@ -29,7 +29,7 @@ METRICS = ["accuracy", "accuracy_worst", "disagreement", "bytes"]
 
 
 def network(seed: int) -> nn.Module:
-    """1,898 parameters, in double precision, so that the two ways to run differ by no more than its rounding."""
+    """1,898 parameters, in double precision, so that stacked and single networks differ by its rounding only."""
     torch.manual_seed(seed)
     return nn.Sequential(
         *(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
@@ -39,7 +39,7 @@ def network(seed: int) -> nn.Module:
 
 
 def problem(seed: int, agents: "list[int] | None" = None) -> d3gd.problems.Problem:
-    """Some agents' networks and data: 179 images each, their digits drawn from a Dirichlet distribution."""
+    """The networks and data of some agents: 179 images each, with classes drawn from a Dirichlet distribution."""
     X, y = d3gd.data.digits(constant=False)
     train, test = d3gd.data.hold_out(X.reshape(-1, 1, 8, 8), y, fraction=0.2, seed=seed)
     parts = d3gd.data.split_by_label(*train, agents=AGENTS, alpha=ALPHA, seed=seed)
@@ -56,7 +56,7 @@ def problem(seed: int, agents: "list[int] | None" = None) -> d3gd.problems.Probl
 
 
 def run(method: str, seed: int, iterations: int, transport: d3gd.transports.Transport | None = None) -> d3gd.Result:
-    """One training: stacked, or on the ranks of a transport, each with its own agents only."""
+    """Train once: stacked, or on the ranks of a transport, each with its own agents only."""
     return d3gd.run(
         METHODS[method],
         d3gd.graphs.erdos_renyi(AGENTS, 0.3, seed=seed),
@@ -69,7 +69,7 @@ def run(method: str, seed: int, iterations: int, transport: d3gd.transports.Tran
 
 
 def row(name: str, seed: int, result: d3gd.Result) -> str:
-    """What a training ended with, under the titles of `main`."""
+    """Format the final metrics of a run, under the header of `main`."""
     last = {metric: values[-1] for metric, values in result.metrics.items()}
     return (
         f"{name:12s} {seed:4d} {last['accuracy']:9.3f} {last['accuracy_worst']:12.3f} "
@@ -78,7 +78,7 @@ def row(name: str, seed: int, result: d3gd.Result) -> str:
 
 
 def draw(results: dict[str, list[d3gd.Result]], path: Path) -> None:
-    """Draw every seed thin and the median of them thick."""
+    """Plot every seed thin and their median thick."""
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -86,7 +86,7 @@ def draw(results: dict[str, list[d3gd.Result]], path: Path) -> None:
     for name, runs in results.items():
         for axis, metric in zip(axes, ("accuracy", "disagreement"), strict=True):
             curves = np.array([result.metrics[metric] for result in runs])
-            # All agents begin alike: there is no disagreement to show on a logarithmic axis.
+            # All agents start with the same model: zero disagreement has no place on a logarithmic axis.
             first = 1 if metric == "disagreement" else 0
             k = runs[0].iterations[first:]
             axis.plot(k, curves[:, first:].T, color=COLORS[name], linewidth=0.7, alpha=0.5)
@@ -101,13 +101,13 @@ def draw(results: dict[str, list[d3gd.Result]], path: Path) -> None:
 
 
 def main() -> None:
-    """Train, print and draw."""
+    """Train, print and plot."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--quick", action="store_true", help="one seed and 30 iterations instead of 3 and 300")
-    arguments.add_argument("--out", type=Path, default=Path("digits_cnn.png"), help="the picture to write")
+    arguments.add_argument("--out", type=Path, default=Path("digits_cnn.png"), help="the figure to write")
     given = arguments.parse_args()
     seeds, iterations = (1, 30) if given.quick else (3, 300)
-    torch.set_num_threads(1)  # networks this small are slower on more
+    torch.set_num_threads(1)  # networks this small are slower on several
     with d3gd.transports.connect() as transport:
         ranks, first = transport if transport.ranks > 1 else None, transport.rank == 0
         if first:
@@ -125,7 +125,7 @@ def main() -> None:
             there, here = results[name][0], run(name, 0, iterations)
             curve = np.abs(there.metrics["accuracy"] - here.metrics["accuracy"]).max()
             models = np.abs(there.x - here.x).max() / np.abs(here.x).max()
-            print(f"{name}: from one process, the accuracy curve is {curve:.1e} apart and the models {models:.1e}")
+            print(f"{name}: difference from one process: accuracy curve {curve:.1e}, models {models:.1e}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The familiar loop of PyTorch, one agent per process.
+"""The usual PyTorch training loop, with one agent per process.
 
     torchrun --nproc-per-node 4 examples/optimizer_loop.py
 
 Each process has its own part of the digits, its own model and its own loader; `step` exchanges models with the
-neighbours. Run it twice: the second time goes on where the first one stopped. Needs pip install 'd3gd[torch,data]'.
+neighbours. Run it twice: the second run continues where the first one stopped. Needs pip install 'd3gd[torch,data]'.
 """
 
 import argparse
@@ -20,11 +20,11 @@ import d3gd
 def main() -> None:
     """Train for some steps, print the accuracies, and save."""
     arguments = argparse.ArgumentParser(description="One agent per process")
-    arguments.add_argument("--steps", type=int, default=200, help="steps to take this time")
-    arguments.add_argument("--folder", type=Path, default=Path("optimizer_loop"), help="where states are kept")
+    arguments.add_argument("--steps", type=int, default=200, help="steps to take in this run")
+    arguments.add_argument("--folder", type=Path, default=Path("optimizer_loop"), help="where states are saved")
     given = arguments.parse_args()
 
-    with d3gd.transports.connect() as transport:  # an error in one process ends them all, with one message
+    with d3gd.transports.connect() as transport:  # an error in one process ends all, with one message
         graph = d3gd.graphs.exponential(transport.ranks)
         network = d3gd.torch.network(graph, transport=transport)
         agent = int(network.agents[0])
@@ -40,10 +40,10 @@ def main() -> None:
         saved = given.folder / f"agent_{agent}.pt"
         if saved.exists():
             state = torch.load(saved, weights_only=True)
-            model.load_state_dict(state["model"])  # for its buffers; parameters are in the optimizer's state as well
+            model.load_state_dict(state["model"])  # for its buffers; the optimizer's state holds the parameters
             opt.load_state_dict(state["optimizer"])
 
-        # Any loader will do. With this sampler, a run that was stopped and resumed is exactly one that was not.
+        # Any loader will do. With this sampler, a resumed run equals an uninterrupted one.
         batches = d3gd.torch.KeyedBatches(
             len(own[1]), 32, agent=agent, start=opt.iteration, stop=opt.iteration + given.steps
         )
@@ -57,7 +57,7 @@ def main() -> None:
         torch.save({"model": model.state_dict(), "optimizer": opt.state_dict()}, saved)
 
         for _ in range(graph.diameter()):
-            opt.mix_buffers(model)  # only now: the statistics that batch norm evaluates with, averaged with neighbours'
+            opt.mix_buffers(model)  # average the running statistics of batch norm with the neighbours'
         model.eval()
         right = (model(torch.tensor(test[0])).argmax(dim=1) == torch.tensor(test[1])).double().mean().item()
         accuracies = transport.each(np.array(right))

@@ -22,7 +22,7 @@ def main(args: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, help="processes; by default one per core")
     options = parser.parse_args(args)
     try:
-        study(quick=options.quick, seeds=options.seeds, out=options.out, jobs=options.jobs)
+        study(quick=options.quick, seeds=options.seeds, out=options.out, jobs=options.jobs, progress=True)
     except D3GDError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

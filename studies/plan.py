@@ -169,7 +169,7 @@ def run_trials(
         wanted: The trials.
         out: The folder; each finished trial is a file of its own in ``out/trials``.
         jobs: How many processes; by default one per core.
-        progress: Show a progress bar; by default only on a terminal.
+        progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
     """
     folder = files.make_folder(out / "trials")
     key = digest([{name: describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)

@@ -50,7 +50,7 @@ def study(
         seeds: How many; they are 0, 1, ..., never chosen. By default 2 if quick, otherwise 5.
         out: The folder to write to.
         jobs: How many processes; by default one per core.
-        progress: Show a progress bar; by default only on a terminal.
+        progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
 
     Returns:
         What ``study.json`` holds.

@@ -4,8 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from d3gd import data, graphs, metrics, problems, schedules, theory, topologies, torch, transports, weights
+    from d3gd import data, graphs, metrics, plots, problems, schedules, theory, topologies, transports, weights
+    from d3gd import torch as torch
     from d3gd.algorithms.acgt import ACGT
+    from d3gd.algorithms.base import Algorithm
     from d3gd.algorithms.centralized import Centralized
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.dgd import DGD
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
     from d3gd.algorithms.sgp import SGP
+    from d3gd.checks import check_method, check_problem
     from d3gd.comparison.compare import compare
     from d3gd.conditions import Conditions
     from d3gd.digraph import Digraph
@@ -30,6 +33,7 @@ __version__ = "0.1.0"
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
 _HOMES = {
     "ACGT": "algorithms.acgt",
+    "Algorithm": "algorithms.base",
     "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
     "D3GD": "algorithms.d3gd",
@@ -45,6 +49,8 @@ _HOMES = {
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
     "Result": "result",
+    "check_method": "checks.method",
+    "check_problem": "checks.problem",
     "compare": "comparison.compare",
     "SGP": "algorithms.sgp",
     "run": "engine",
@@ -53,6 +59,7 @@ _ROOMS = (
     "data",
     "graphs",
     "metrics",
+    "plots",
     "problems",
     "schedules",
     "theory",
@@ -62,13 +69,14 @@ _ROOMS = (
     "weights",
 )
 
-__all__ = [
+__all__ = [  # without torch, which would take the place of PyTorch where both are imported
     "ACGT",
     "D3GD",
     "DGD",
     "EXTRA",
     "FROST",
     "SGP",
+    "Algorithm",
     "Centralized",
     "Conditions",
     "D3GDError",
@@ -80,16 +88,18 @@ __all__ = [
     "PushDIGing",
     "PushPull",
     "Result",
+    "check_method",
+    "check_problem",
     "compare",
     "data",
     "graphs",
     "metrics",
+    "plots",
     "problems",
     "run",
     "schedules",
     "theory",
     "topologies",
-    "torch",
     "transports",
     "weights",
 ]
@@ -106,4 +116,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*_HOMES, *_ROOMS, *(name for name in globals() if name.startswith("__"))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import GraphError
+from d3gd.validation import AGENTS, count, patience, plain, shown
 
 _NAMES_IN_A_MESSAGE = 3
 
@@ -45,9 +45,7 @@ class Digraph:
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_count(self.n, "n"))
         for field in ("indptr", "sources"):
-            frozen = np.array(getattr(self, field), dtype=np.int64)
-            frozen.setflags(write=False)
-            object.__setattr__(self, field, frozen)
+            object.__setattr__(self, field, _frozen(_integers(field, getattr(self, field))))
         if self.labels is not None:
             object.__setattr__(self, "labels", _checked_labels(self.labels, self.n))
         self._check_arrays()
@@ -55,7 +53,6 @@ class Digraph:
     def _check_arrays(self) -> None:
         ends_fit = (
             self.indptr.shape == (self.n + 1,)
-            and self.sources.ndim == 1
             and self.indptr[0] == 0
             and self.indptr[-1] == self.sources.size
             and bool(np.all(np.diff(self.indptr) > 0))
@@ -182,8 +179,9 @@ class Digraph:
             >>> Digraph.from_edges(4, [(0, 1), (1, 2), (3, 0)]).hops_from(0)
             array([ 0,  1,  2, -1])
         """
-        if not 0 <= operator.index(agent) < self.n:
-            raise GraphError(f"agent {agent} is not in the graph: its agents are 0 to {self.n - 1}")
+        number = plain(agent)
+        if not isinstance(number, int) or not 0 <= number < self.n:
+            raise GraphError(f"agent {shown(agent)} is not in the graph: its agents are 0 to {self.n - 1}")
         hops = self._distances(np.array([agent]))[0]
         return np.where(np.isfinite(hops), hops, -1).astype(np.int64)
 
@@ -195,6 +193,11 @@ class Digraph:
             3
         """
         self.require_strongly_connected()
+        patience(
+            f"the diameter of {self.n:,} agents",
+            200 * self.n * self.sources.size,
+            "look from some agents only, with hops_from(agent)",
+        )
         block = max(1, 2**20 // self.n)
         starts = range(0, self.n, block)
         return int(max(self._distances(np.arange(s, min(s + block, self.n))).max() for s in starts))
@@ -204,8 +207,8 @@ class Digraph:
         """Whether every agent's messages can reach every other."""
         from scipy.sparse.csgraph import connected_components
 
-        count: int = connected_components(self._flow, connection="strong")[0]
-        return count == 1
+        parts: int = connected_components(self._flow, connection="strong")[0]
+        return parts == 1
 
     def require_strongly_connected(self) -> None:
         """Raise a :class:`GraphError` that names agents which cannot be reached, unless all can."""
@@ -263,15 +266,19 @@ class Digraph:
         return f"{names} and {more} more" if more > 0 else names
 
 
-def as_count(value: int, name: str, at_least: int = 1) -> int:
-    """Return ``value`` as an int, or raise a :class:`GraphError` unless it is one and large enough."""
+def as_count(value: int, name: str, at_least: int = 1, at_most: int = AGENTS) -> int:
+    """Return ``value`` as an int, or raise a :class:`GraphError` unless it is one within bounds."""
+    return count(name, value, least=at_least, most=at_most, error=GraphError)
+
+
+def _integers(name: str, values: Any) -> Ints:
     try:
-        count = operator.index(value)
-    except TypeError:
-        count = None
-    if count is None or isinstance(value, bool) or count < at_least:
-        raise GraphError(f"{name} = {value!r}: {name} must be an integer, {at_least} or more")
-    return count
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise GraphError(f"{name} is not a list of integers; use Digraph.from_edges")
+    return array.astype(np.int64)
 
 
 def _frozen(values: Array) -> Ints:

@@ -1,4 +1,4 @@
-"""What d3gd raises. Each message says what was found, what is needed and what to do, in one line."""
+"""What d3gd raises, and warns of. Each message says what was found, what is needed and what to do, in one line."""
 
 
 class D3GDError(Exception):
@@ -29,5 +29,19 @@ class TransportError(D3GDError):
     """Ranks that cannot reach each other, or that send what does not fit."""
 
 
+class PatienceWarning(UserWarning):
+    """Work that will take long, told before it begins."""
+
+
 class ToldElsewhereError(TransportError):
     """An error that another rank reports; this one only has to end."""
+
+
+def printable(text: str) -> str:
+    r"""Return a text in which nothing can steer a terminal: control characters are written out.
+
+    Example:
+        >>> printable("a\x1b[31m\tb")
+        'a\\x1b[31m\\tb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)

@@ -10,6 +10,7 @@ import numpy as np
 from d3gd.arrays import Ints
 from d3gd.digraph import Digraph, as_count
 from d3gd.errors import GraphError
+from d3gd.validation import LINKS, WHOLE, is_number, shown
 
 __all__ = [
     "Digraph",
@@ -34,7 +35,7 @@ def ring(n: int) -> Digraph:
         [[2, 0], [0, 1], [1, 2]]
     """
     agents = np.arange(as_count(n, "n"))
-    return Digraph.from_edges(n, np.column_stack([agents, np.roll(agents, -1)]))
+    return Digraph.from_edges(len(agents), np.column_stack([agents, np.roll(agents, -1)]))
 
 
 def exponential(n: int) -> Digraph:
@@ -44,7 +45,8 @@ def exponential(n: int) -> Digraph:
         >>> exponential(8).hops_from(0).tolist()
         [0, 1, 1, 2, 1, 2, 2, 3]
     """
-    agents = np.arange(as_count(n, "n"))
+    n = as_count(n, "n")
+    agents = np.arange(n)
     hops = [2**k for k in range((n - 1).bit_length())]
     edges = [np.column_stack([agents, (agents + hop) % n]) for hop in hops]
     return Digraph.from_edges(n, np.concatenate([np.empty((0, 2), dtype=np.int64), *edges]))
@@ -65,7 +67,8 @@ def grid(rows: int, columns: int, *, torus: bool = False) -> Digraph:
         >>> grid(3, 4).link_count, grid(3, 4, torus=True).link_count
         (34, 48)
     """
-    agents = np.arange(as_count(rows, "rows") * as_count(columns, "columns")).reshape(rows, columns)
+    rows, columns = as_count(rows, "rows"), as_count(columns, "columns")
+    agents = np.arange(as_count(rows * columns, "rows * columns")).reshape(rows, columns)
     if torus:
         pairs = [(agents, np.roll(agents, -1, axis=axis)) for axis in (0, 1)]
     else:
@@ -76,13 +79,16 @@ def grid(rows: int, columns: int, *, torus: bool = False) -> Digraph:
 
 def complete(n: int) -> Digraph:
     """Return the graph where everyone hears everyone."""
-    agents = np.arange(as_count(n, "n"))
+    n = as_count(n, "n")
+    _require_room(n * (n - 1))
+    agents = np.arange(n)
     return Digraph.from_edges(n, np.column_stack([np.repeat(agents, n), np.tile(agents, n)]))
 
 
 def star(n: int) -> Digraph:
     """Return the graph where agent 0 hears all others and all others hear only agent 0."""
-    leaves = np.arange(1, as_count(n, "n"))
+    n = as_count(n, "n")
+    leaves = np.arange(1, n)
     return _both_ways(n, np.column_stack([np.zeros_like(leaves), leaves]))
 
 
@@ -102,9 +108,10 @@ def erdos_renyi(n: int, p: float, *, seed: int = 0) -> Digraph:
         True
     """
     n = as_count(n, "n")
-    if not 0 < p <= 1:
-        raise GraphError(f"p = {p!r}: the probability of a link must be above 0 and at most 1")
-    rng = np.random.default_rng(as_count(seed, "seed", at_least=0))
+    if not (is_number(p) and 0 < p <= 1):
+        raise GraphError(f"p = {shown(p)}: the probability of a link must be above 0 and at most 1")
+    p, rng = float(p), _draws(seed)
+    _require_room(p * n * (n - 1))
     someone_heard = 1 - (1 - p) ** (n - 1)
     # Rows are drawn independently, so this power is the chance that everyone hears somebody: if hopeless, don't draw.
     if n == 1 or someone_heard**n > 1e-9:
@@ -154,11 +161,13 @@ def random_geometric(n: int, radius: float, *, spread: float = 0.5, seed: int = 
     from scipy.spatial import cKDTree
 
     n = as_count(n, "n")
-    if not (radius > 0 and math.isfinite(radius)):
-        raise GraphError(f"radius = {radius!r}: it must be a positive number (the square's side is 1)")
-    if not 0 <= spread < 1:
-        raise GraphError(f"spread = {spread!r}: it must be at least 0 (equal ranges) and below 1")
-    rng = np.random.default_rng(as_count(seed, "seed", at_least=0))
+    if not (is_number(radius) and 0 < radius < math.inf):
+        raise GraphError(f"radius = {shown(radius)}: it must be a positive number (the square's side is 1)")
+    if not (is_number(spread) and 0 <= spread < 1):
+        raise GraphError(f"spread = {shown(spread)}: it must be at least 0 (equal ranges) and below 1")
+    radius, spread, rng = float(radius), float(spread), _draws(seed)
+    surely = min(1.0, radius * (1 - spread))  # of which a quarter disc lies in the square wherever the agent is
+    _require_room(n * (n - 1) * math.pi * surely**2 / 4)
     cut_off = 0
     for draws in range(1, _DRAWS + 1):
         points = rng.random((n, 2))
@@ -203,7 +212,8 @@ def regular(n: int, degree: int, *, seed: int = 0) -> Digraph:
     degree = as_count(degree, "degree")
     if degree >= n:
         raise GraphError(f"degree = {degree}: with n = {n} the degree must be from 1 to {n - 1}")
-    rng = np.random.default_rng(as_count(seed, "seed", at_least=0))
+    _require_room(n * degree)
+    rng = _draws(seed)
     if 2 * degree <= n:
         return _union(n, _disjoint_permutations(n, degree, rng))
     # Above half, what is left out is itself regular and sparse enough to draw; what stays (more than half of
@@ -246,6 +256,15 @@ def _union(n: int, permutations: Iterator[Ints]) -> Digraph:
     agents = np.arange(n)
     edges = [np.column_stack([sigma, agents]) for sigma in permutations]
     return Digraph.from_edges(n, np.concatenate([np.empty((0, 2), dtype=np.int64), *edges]))
+
+
+def _draws(seed: int) -> np.random.Generator:
+    return np.random.default_rng(as_count(seed, "seed", at_least=0, at_most=WHOLE))
+
+
+def _require_room(links: float) -> None:
+    if links > LINKS:
+        raise GraphError(f"about {links:.2g} links, more than the {LINKS:,} that a graph may have; make it sparser")
 
 
 def _both_ways(n: int, pairs: Ints) -> Digraph:

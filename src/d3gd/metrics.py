@@ -34,6 +34,7 @@ class Snapshot:
         problem: The problem.
         step_size: The algorithm's step size.
         bytes_sent: What has been sent over all edges so far.
+        gradients: How many gradients every agent has evaluated so far.
     """
 
     k: int
@@ -43,6 +44,7 @@ class Snapshot:
     problem: Any
     step_size: float | Schedule
     bytes_sent: int
+    gradients: int = 0
 
     @cached_property
     def pi(self) -> Floats:
@@ -140,6 +142,11 @@ def bytes_sent(s: Snapshot) -> int:
     return s.bytes_sent
 
 
+def gradients(s: Snapshot) -> int:
+    """Return how many gradients every agent has evaluated so far, on mini-batches or on all data alike."""
+    return s.gradients
+
+
 METRICS: Mapping[str, Metric] = {
     "stationarity": stationarity,
     "stationarity_at_mean": stationarity_at_mean,
@@ -153,6 +160,7 @@ METRICS: Mapping[str, Metric] = {
     "perron_error": perron_error,
     "design": design,
     "bytes": bytes_sent,
+    "gradients": gradients,
 }
 
 
@@ -174,8 +182,10 @@ def choose(metrics: "Iterable[str] | Mapping[str, Metric] | None", problem: Any,
     if metrics is None:
         return default_metrics(problem, n)
     if isinstance(metrics, Mapping):
+        for name, metric in metrics.items():
+            _require_metric(name, metric)
         return dict(metrics)
-    names = list(metrics)
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
     unknown = [name for name in names if name not in METRICS]
     if unknown:
         raise SettingsError(f"metric {unknown[0]!r} is not known; choose among {', '.join(METRICS)}")
@@ -201,6 +211,9 @@ class Log:
     def add(self, snapshot: Snapshot) -> dict[str, Any]:
         """Record one iteration, whole or not at all."""
         row = {name: metric(snapshot) for name, metric in self._metrics.items()}
+        first = self.rows[0][1] if self.rows else row
+        for name, value in row.items():
+            _require_value(name, value, first[name])
         self.rows.append((snapshot.k, row))
         return row
 
@@ -211,6 +224,29 @@ class Log:
     def arrays(self) -> dict[str, Array]:
         """Return one array per metric."""
         return {name: np.array([row[name] for _, row in self.rows]) for name in self._metrics}
+
+
+def _require_metric(name: Any, metric: Any) -> None:
+    if not isinstance(name, str) or name == "iteration" or "[" in name:
+        raise SettingsError(
+            f"a metric cannot be named {name!r}, which would be taken for another column of metrics.csv; rename it"
+        )
+    if not callable(metric):
+        raise SettingsError(
+            f"metric {name!r} is a {type(metric).__name__}; give a function of a snapshot, or a list of names"
+        )
+
+
+def _require_value(name: str, value: Any, first: Any) -> None:
+    """Refuse what has no place in a table: a metric is one number, or a row of as many as at the first record."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or array.ndim > 1:
+        found = f"shape {array.shape}" if array.dtype.kind in "biuf" else f"a {type(value).__name__}"
+        raise SettingsError(f"metric {name!r} returned {found}; return one number, or one number per agent")
+    if array.shape != np.shape(first):
+        raise SettingsError(
+            f"metric {name!r} returned shape {array.shape} after shape {np.shape(first)}; return always the same"
+        )
 
 
 def _mean_square(rows: Floats) -> float:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.distributed.halo import Halo
-from d3gd.distributed.received import Received, Rows, joined
+from d3gd.distributed.received import Received, require_received
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
 from d3gd.kernels import Meter
-from d3gd.kernels.buffers import LARGE, Memory
+from d3gd.kernels.buffers import LARGE, Buffers
 from d3gd.kernels.plain import Plain
 from d3gd.kernels.threads import rowwise
 from d3gd.random import keyed_uniform
@@ -41,17 +41,17 @@ class Inbox:
         wait: Returns once they hold what was sent; by default they do already.
     """
 
-    def __init__(self, rows: Mapping[str, Any], wait: Callable[[], None] | None = None) -> None:
+    def __init__(self, rows: Mapping[str, Received], wait: Callable[[], None] | None = None) -> None:
         self._rows, self._wait = rows, wait
         if wait is None:
             self.__dict__.update(rows)
 
-    def __getattr__(self, name: str) -> Floats:
+    def __getattr__(self, name: str) -> Received:
         # Only asked for what is not an attribute yet.
         if self._wait is not None:
             self._wait()
         try:
-            found: Floats = self._rows[name]
+            found = self._rows[name]
         except KeyError:
             raise AttributeError(f"nothing named {name!r} was sent") from None
         self.__dict__.update(self._rows)
@@ -113,7 +113,7 @@ class Network:
         self._links = len(block.edges) - len(self.agents)
         self._indptr: Ints = np.append(self._starts, len(block.edges))
         self._places: Ints = np.arange(len(self.agents))
-        self._meter, self._memory = Meter(), Memory(LARGE)
+        self._meter, self._buffers = Meter(), Buffers(LARGE)
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only communication there is.
@@ -146,47 +146,58 @@ class Network:
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
         return told[self._place[carrier], np.arange(self.n)], carrier >= 0
 
-    def mix(self, a: Floats, received: Rows) -> Floats:
-        r"""Return :math:`\sum_j a_{ij} x_j` for every agent i."""
+    def mix(self, a: Floats, received: Received) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} x_j` for every agent i.
+
+        Args:
+            a: One weight per edge.
+            received: What an exchange brought: ``inbox.x``.
+        """
+        self._require(received, a)
         # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time, but which
         # also spares a copy where rows are in two places.
         numbers = self.graph.sources.size * math.prod(received.shape[1:])
-        pays = self._meter.compiled if isinstance(received, Received) else self._meter.large
-        return self._compiled.mix(a, received) if pays(numbers) else self._plain.mix(a, joined(received))
+        pays = self._meter.compiled if received.apart else self._meter.large
+        return self._compiled.mix(a, *received.parts()) if pays(numbers) else self._plain.mix(a, received.joined())
 
-    def dot(self, v: Floats, received: Rows, origin: Floats | None = None) -> Floats:
+    def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
 
         A constant added to all of a row's values changes no projection on the simplex, so the origin is free to
         choose; near the received models it spares the digits that their common part would cost.
         """
-        values = self._kernels(v.shape[1]).dot(v, joined(received), origin)
+        require_received(received)
+        self._require_rows(v, received)
+        values = self._kernels(v.shape[1]).dot(v, received.joined(), origin)
         return values.astype(np.float64, copy=False)
 
     def rowwise(self, expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
         """Evaluate an expression agent by agent, without intermediate results as large as a state.
 
+        Methods write their equations with :func:`d3gd.rules.rowwise.rowwise`, which calls this.
+
         Args:
             expression: A function of arrays; an agent's row of its result depends on the same rows only.
             arrays: Its arguments, each with a row per agent; the first has the shape of the result.
-            out: One of the arrays that nobody needs any more, nor has been sent it; it may hold the result.
+            out: An input that is no longer needed and was not sent; the result may overwrite it.
         """
         if out is None and arrays[0].nbytes >= LARGE:
-            out = self._memory.empty(arrays[0].shape, arrays[0].dtype)
+            out = self._buffers.empty(arrays[0].shape, arrays[0].dtype)
         return rowwise(expression, *arrays, out=out)
 
-    def heard(self, received: Rows) -> Iterator[tuple[slice, Floats]]:
+    def heard(self, received: Received) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the places of its in-edges and the rows that came along them."""
-        ends = [*self._starts, len(self._columns)]
-        for first, last in pairwise(ends):
-            yield slice(first, last), joined(received)[self._columns[first:last]]
+        require_received(received)
+        for first, last in pairwise(self._indptr):
+            yield slice(first, last), received.joined()[self._columns[first:last]]
 
-    def along(self, received: Rows, edges: slice = slice(None)) -> Floats:
+    def along(self, received: Received, edges: slice = slice(None)) -> Floats:
         """Return what came along every edge, one's own rows along self-loops; or along some of the edges."""
-        rows: Floats = joined(received)[self._columns[edges]]
+        require_received(received)
+        rows: Floats = received.joined()[self._columns[edges]]
         return rows
 
-    def distances(self, x: Floats, received: Rows) -> Floats:
+    def distances(self, x: Floats, received: Received) -> Floats:
         r"""Return :math:`\|x_j - x_i\|` for every edge j -> i, to the same bits at both ends of a link."""
         values, piece = np.empty(len(self._columns)), max(1, _GATHERED // x.shape[1])
         for first in range(0, len(values), piece):
@@ -262,6 +273,21 @@ class Network:
         """Return the left Perron vector of the whole network's weights: global knowledge as well."""
         self._require_sight()
         return perron(self.graph.matrix(self.halo.everywhere(a)))
+
+    def _require(self, received: Received, a: Floats) -> None:
+        """Refuse rows that were not received, and weights that are not one per edge."""
+        require_received(received)
+        if a.shape != self.a0.shape:
+            raise D3GDError(
+                f"the weights have shape {a.shape}, but this block has {len(self.a0)} edges; give one number per edge, "
+                "like net.a0"
+            )
+
+    def _require_rows(self, v: Floats, received: Received) -> None:
+        """Refuse vectors that are not one per agent, as long as those received."""
+        wanted = len(self.agents), *received.shape[1:]
+        if v.shape != wanted:
+            raise D3GDError(f"vectors of shape {v.shape} do not fit rows of shape {received.shape}; give {wanted}")
 
     def _apart(self, shape: tuple[int, ...]) -> bool:
         """Whether rows of an array of such a shape are better left in two places, own ones and others."""

@@ -11,6 +11,7 @@ from d3gd.arrays import Floats
 from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
 from d3gd.runs import files
+from d3gd.validation import one_line
 
 # Okabe and Ito's colours, told apart with any kind of colour vision; their yellow is too pale for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -76,18 +77,28 @@ def plot_runs(
         FigureCanvasAgg(figure)
         panels = figure.subplots(1, len(names), squeeze=False)[0]
         for panel, name in zip(panels, names, strict=True):
-            _draw(panel, name, results, x)
+            handles = _draw(panel, name, results, x)
         if len(results) > 1:
-            handles, labels = panels[0].get_legend_handles_labels()
+            labels = [plain_label(name) for name in results]
             legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns)
             for line in legend.get_lines():
                 line.set(linewidth=STYLE["lines.linewidth"], alpha=1, marker="")
         else:
-            figure.suptitle(next(iter(results)), fontsize=10)
+            figure.suptitle(plain_label(next(iter(results))), fontsize=10)
         content = BytesIO()
         figure.savefig(content, format=path.suffix[1:])
     files.make_folder(path.parent)
     files.write_atomically(path, content.getvalue())
+
+
+def plain_label(text: str) -> str:
+    r"""Return a user's words as a figure can show them: on one line, with dollars that start no mathematics.
+
+    Example:
+        >>> plain_label("5 $")
+        '5 \\$'
+    """
+    return one_line(text).replace("$", r"\$")
 
 
 def labels_of(results: Iterable[tuple[str, Result]]) -> dict[str, Result]:
@@ -137,23 +148,26 @@ def _chosen(metrics: Sequence[str], results: Mapping[str, Result]) -> list[str]:
     return names
 
 
-def _draw(panel: Any, name: str, results: Mapping[str, Result], x: str) -> None:
+def _draw(panel: Any, name: str, results: Mapping[str, Result], x: str) -> list[Any]:
+    """Draw a metric of all runs, and return a line of each."""
+    handles = []
     unit, size = _unit(results) if x == "bytes" else ("", 1.0)
-    values = {label: result.metrics[name].astype(float) for label, result in results.items()}
+    values = {run: result.metrics[name].astype(float) for run, result in results.items()}
     log = _deserves_log(name, np.concatenate([curve.ravel() for curve in values.values()]))
-    for i, (label, result) in enumerate(results.items()):
-        across = result.iterations if x == "iterations" else _bytes(result, label) / size
+    for i, (run, result) in enumerate(results.items()):
+        across = result.iterations if x == "iterations" else _bytes(result, run) / size
         # A logarithmic axis has no place for the zero that disagreement starts from.
-        curve = np.where(values[label] > 0, values[label], np.nan) if log else values[label]
+        curve = np.where(values[run] > 0, values[run], np.nan) if log else values[run]
         thin = {"linewidth": 0.6, "alpha": 0.6} if curve.ndim > 1 else {}
         alone = {"marker": "."} if np.isfinite(curve).sum(axis=0).max() < 2 else {}
         # Dashes let a curve below be seen where two lie on top of each other.
         lines = panel.plot(across, curve, _DASHES[i % len(_DASHES)], color=PALETTE[i % len(PALETTE)], **thin, **alone)
-        lines[0].set_label(label)
+        handles.append(lines[0])
     panel.set_yscale("log" if log else "linear")
     panel.set_xlabel("iteration" if x == "iterations" else f"sent over all links ({unit})")
-    panel.set_ylabel(TITLES.get(name, name))
+    panel.set_ylabel(TITLES.get(name, plain_label(name)))
     panel.margins(x=0.03)
+    return handles
 
 
 def _deserves_log(name: str, values: Floats) -> bool:

@@ -4,9 +4,10 @@ import numpy as np
 import numpy.typing as npt
 
 from d3gd.arrays import Floats, Ints
-from d3gd.errors import SettingsError
+from d3gd.validation import count
 
 _MASK = (1 << 64) - 1
+_DRAWS = 1 << 40  # keys below it are iterations themselves, those of their first draws
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
@@ -36,9 +37,22 @@ def _scramble_all(words: npt.NDArray[np.uint64]) -> None:
 
 def generator(seed: int, *key: int) -> np.random.Generator:
     """Return NumPy's generator of a seed and a key, once the seed is one."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise SettingsError(f"seed = {seed!r}: it must be a whole number of 0 or more")
-    return np.random.default_rng([seed, *key])
+    return np.random.default_rng([count("seed", seed, least=0), *key])
+
+
+def draw_key(iteration: int, draw: int = 0) -> int:
+    """Return the key of one of an iteration's draws, to be used as its iteration: draw 0 has the iteration itself.
+
+    Example:
+        >>> draw_key(7), iteration_of(draw_key(7, draw=3))
+        (7, 7)
+    """
+    return iteration + draw * _DRAWS
+
+
+def iteration_of(key: int) -> int:
+    """Return the iteration that a key belongs to."""
+    return key % _DRAWS
 
 
 def keyed_uniform(seed: int, agents: Ints, iteration: int, count: int, stream: int = 0) -> Floats:
@@ -85,3 +99,20 @@ def keyed_uniform(seed: int, agents: Ints, iteration: int, count: int, stream: i
     words >>= _11
     uniform: Floats = np.multiply(words, 2.0**-53, dtype=np.float64)
     return uniform
+
+
+def keyed_choices(seed: int, agents: Ints, iteration: int, count: int, sizes: Ints) -> Ints:
+    """Places drawn with replacement, each agent's from its own number of samples, by the keys of `keyed_uniform`.
+
+    Args:
+        seed: Of the experiment.
+        agents: Global ids of the agents.
+        iteration: When the draw is made.
+        count: Places for each agent.
+        sizes: How many samples each agent has.
+
+    Returns:
+        An array of shape (len(agents), count); row i holds whole numbers from 0 to ``sizes[i] - 1``.
+    """
+    places: Ints = (keyed_uniform(seed, agents, iteration, count) * sizes[:, None]).astype(np.int64)
+    return places

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.sparse import load_npz, save_npz
 
 from d3gd.arrays import CSR, Array, Floats, Ints
-from d3gd.errors import D3GDError, RecordError
+from d3gd.errors import D3GDError
 from d3gd.runs import files
+from d3gd.runs import folder as layout
 
-Status: TypeAlias = Literal["completed", "target", "stopped", "diverged"]
+Status: TypeAlias = Literal["completed", "target", "stopped", "diverged", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Result:
         metrics: One array per metric, as long as ``iterations``; those per agent have a second axis.
         x: The final models, (n, d).
         weights: The final weights, CSR, ``weights[i, j]`` what i puts on j.
-        status: ``"completed"``; ``"target"`` (a target was reached), ``"stopped"`` (by a callback) or ``"diverged"``.
+        status: ``"completed"``; ``"target"`` (a target was reached), ``"stopped"`` (by a callback), ``"diverged"``, or
+            ``"interrupted"`` (by Ctrl-C in a notebook or at Python's prompt).
         message: What there is to say about the status, or an empty string.
         seconds: The time the iterations took, over all resumes.
         settings: What was run: algorithm, graph, problem, seed, versions.
@@ -38,6 +39,12 @@ class Result:
     seconds: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The agents' names, in their order, if the graph has any."""
+        names = self.settings.get("graph", {}).get("labels")
+        return None if names is None else tuple(names)
+
     def __repr__(self) -> str:
         last = ", ".join(
             f"{name}={values[-1]:.3g}" for name, values in self.metrics.items() if values.ndim == 1 and len(values)
@@ -46,57 +53,37 @@ class Result:
         return f"Result({self.status} at iteration {self.iterations[-1]}{said}: {last})"
 
     def to_pandas(self) -> Any:
-        """Return the metrics as a data frame with the iteration as its index."""
+        """Return the metrics as a data frame with the iteration as its index.
+
+        A metric per agent has a column for each: ``accuracy_per_agent[0]``, or by its name if agents have names.
+        """
         try:
             import pandas as pd
         except ImportError as error:
             raise D3GDError("to_pandas needs pandas; install it with: pip install 'd3gd[data]'") from error
-        columns: dict[str, Array] = {}
-        for name, values in self.metrics.items():
-            if values.ndim == 1:
-                columns[name] = values
-            else:
-                columns |= {f"{name}[{i}]": values[:, i] for i in range(values.shape[1])}
+        columns = files.columns(self.metrics, self.labels)
         return pd.DataFrame(columns, index=pd.Index(self.iterations, name="iteration"))
 
     def save(self, folder: str | Path) -> None:
-        """Write the result into a run's folder, ``result.json`` last."""
-        path = files.make_folder(Path(folder))
-        files.write_metrics(path / "metrics.csv", self.iterations, self.metrics)
-        files.write_arrays(path / "models.npz", {"x": self.x})
-        with files.replacing(path / "weights.npz") as beside:
-            save_npz(beside, self.weights)
-        if self.settings:
-            files.write_json(path / "settings.json", self.settings)
-        files.write_json(
-            path / "result.json",
-            {
-                "status": self.status,
-                "message": self.message,
-                "iterations": int(self.iterations[-1]),
-                "seconds": self.seconds,
-                "final": {name: np.asarray(values[-1]).tolist() for name, values in self.metrics.items()},
-            },
+        """Write the result into a folder, a run's or a new one; :meth:`load` reads it back."""
+        facts = {
+            "status": self.status,
+            "message": self.message,
+            "iterations": int(self.iterations[-1]),
+            "seconds": self.seconds,
+            "final": {name: np.asarray(values[-1]) for name, values in self.metrics.items()},
+        }
+        layout.write_result(
+            Path(folder),
+            facts,
+            settings=self.settings,
+            iterations=self.iterations,
+            metrics=self.metrics,
+            x=self.x,
+            weights=self.weights,
         )
 
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
-        """Read a finished run back from its folder."""
-        path = Path(folder)
-        if not (path / "result.json").exists():
-            raise RecordError(f"{path} has no result.json: it is not the folder of a finished run; finish it first")
-        facts = files.read_json(path / "result.json")
-        settings = path / "settings.json"
-        iterations, metrics = files.read_metrics(path / "metrics.csv")
-        with files.reading(path / "weights.npz") as content:
-            weights = load_npz(content)
-        return cls(
-            iterations=iterations,
-            metrics=metrics,
-            x=files.read_arrays(path / "models.npz")["x"],
-            weights=weights,
-            status=facts["status"],
-            message=facts["message"],
-            seconds=facts["seconds"],
-            settings=files.read_json(settings) if settings.exists() else {},
-        )
+        """Read a finished run back from its folder; anything that is not as it was written is refused."""
+        return cls(**layout.read_result(Path(folder)))

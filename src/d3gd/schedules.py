@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from d3gd.validation import positive
+from d3gd.errors import SettingsError
+from d3gd.validation import is_positive, normalise, positive, shown
 
 Schedule: TypeAlias = Callable[[int], float]
 
@@ -32,6 +33,9 @@ class Decay:
     def __post_init__(self) -> None:
         for name in ("start", "power", "over"):
             positive(f"Decay {name}", getattr(self, name))
+            if callable(getattr(self, name)):
+                raise SettingsError(f"Decay {name} is a function; it must be a positive number")
+        normalise(self)
 
     def __call__(self, k: int) -> float:
         """Return the step size of iteration ``k``."""
@@ -39,5 +43,12 @@ class Decay:
 
 
 def at(size: "float | Schedule", k: int) -> float:
-    """Return the value of a constant or a schedule at iteration ``k``."""
-    return size(k) if callable(size) else size
+    """Return the value of a constant or a schedule at iteration ``k``; what is no positive number is refused."""
+    if not callable(size):
+        return float(size)
+    value = size(k)
+    if not is_positive(value):
+        raise SettingsError(
+            f"the schedule gives {shown(value)} at iteration {k}; it must give a positive finite number at each"
+        )
+    return float(value)

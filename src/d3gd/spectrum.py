@@ -283,9 +283,13 @@ def as_weights(matrix: CSR | Floats) -> CSR:
         given: Any = matrix if issparse(matrix) else np.asarray(matrix)
         if np.iscomplexobj(given):
             raise TypeError
+        if issparse(given) and given.format in ("csr", "csc", "bsr"):
+            given.check_format(full_check=True)  # or compiled code would follow indices out of its arrays
         A: Any = csr_array(given, dtype=np.float64, copy=True)
     except (TypeError, ValueError):
-        raise WeightsError("the weights are not a matrix of real numbers; give n rows of n numbers") from None
+        raise WeightsError(
+            "the weights are not a matrix of real numbers, or a damaged sparse one; give n rows of n numbers"
+        ) from None
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
         raise WeightsError(f"the weights have shape {A.shape}; they must be square, one row and column per agent")
     A.sum_duplicates()

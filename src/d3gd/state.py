@@ -48,7 +48,24 @@ def flatten(state: Any, prefix: str = "") -> dict[str, Array]:
     return arrays
 
 
-def kinds(state: Any, prefix: str = "") -> dict[str, str]:
+def declared(state: Any, prefix: str = "") -> dict[str, str | None]:
+    """Return what every array of a state follows, as its fields say: see :func:`kinds`; None where they do not."""
+    found: dict[str, str | None] = {}
+    try:
+        hints = get_type_hints(type(state), include_extras=True)
+    except NameError:  # words that only the function around the class knows
+        hints = {}
+    for name, value in zip(state._fields, state, strict=True):
+        if _is_namedtuple(value):
+            found |= declared(value, f"{prefix}{name}.")
+            continue
+        kind = getattr(hints.get(name), "__metadata__", (None,))[0]
+        names = [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
+        found |= {prefix + each: kind for each in names}
+    return found
+
+
+def kinds(state: Any) -> dict[str, str]:
     """Return what every array of a state follows: ``"agent"``, ``"edge"``, ``"common"`` or ``"scalar"``.
 
     Example:
@@ -59,19 +76,13 @@ def kinds(state: Any, prefix: str = "") -> dict[str, str]:
         {'x': 'agent'}
     """
     found: dict[str, str] = {}
-    hints = get_type_hints(type(state), include_extras=True)
-    for name, value in zip(state._fields, state, strict=True):
-        if _is_namedtuple(value):
-            found |= kinds(value, f"{prefix}{name}.")
-            continue
-        kind = getattr(hints[name], "__metadata__", (None,))[0]
+    for name, kind in declared(state).items():
         if kind is None:
             raise D3GDError(
                 f"field {name!r} of {type(state).__name__} does not say what it follows; declare it as one of "
                 "d3gd.state.PerAgent, Flags, PerEdge, Common, Scalar or Count to run it on several ranks"
             )
-        names = [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
-        found |= {prefix + each: kind for each in names}
+        found[name] = kind
     return found
 
 

@@ -12,6 +12,8 @@ from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import describe
 from d3gd.arrays import CSR, Array, Floats
 from d3gd.digest import digest
+from d3gd.engine.checks import require_declared, require_state
+from d3gd.engine.gradients import Gradients
 from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.graphs import Digraph
 from d3gd.network import Network
@@ -160,6 +162,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         self._blas = ThreadpoolController()
         with self._blas.limit(limits=1, user_api="blas"):
             self._memory = algorithm.init(network, x0)
+        require_state(algorithm, network, self._memory, self._dim, type(algorithm).__name__, "init")
         _write(algorithm.point(self._memory), self._trained)
 
     @overload
@@ -174,26 +177,39 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
         Args:
             closure: Computes the loss and its gradients, as for any optimizer of PyTorch. A method that sends models
-                as they are, such as Di-DGD, has them on their way meanwhile.
+                as they are, such as Di-DGD, has them on their way meanwhile. One that asks for gradients at other
+                points, ``gradient(x)``, needs a closure, which then finds these in the parameters; on which data it
+                computes is its own choice.
 
         Returns:
-            What the closure returns.
+            What the closure returns, at its first call.
         """
         self._require_untouched()
         algorithm, k = self._current(), self.iteration
         losses: list[float] = []
+        here = algorithm.point(self._memory)
 
-        def gradient() -> Floats:
+        def evaluate(x: Floats, key: int | None) -> Floats:
+            _require_computable(elsewhere=x is not here, whole=key is None, closure=closure is not None)
+            if x is not here:
+                _write(x, self._trained)
             if closure is not None:
                 with torch.enable_grad():
                     losses.append(closure())
-            return self._gathered([_gradient(p) for p in self._trained])
+            found = self._gathered([_gradient(p) for p in self._trained])
+            if x is not here:
+                _write(here, self._trained)
+            return found
 
+        gradient = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self.network.agents)
+        gradient.begin(here, k)
         # As in d3gd.run: one thread keeps the bits the same, and divergence shows itself in the numbers.
         with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self._memory = algorithm.step(self.network, gradient, self._memory, k)
         if closure is not None and not losses:
             gradient()  # whoever passes a closure expects it to be called
+        if k == 0:
+            require_state(algorithm, self.network, self._memory, self._dim, type(algorithm).__name__, "step")
         self.iteration = k + 1
         _write(algorithm.point(self._memory), self._trained)
         self._show_step_size()
@@ -319,6 +335,20 @@ def _gradient(parameter: torch.Tensor) -> torch.Tensor:
     return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
 
 
+def _require_computable(*, elsewhere: bool, whole: bool, closure: bool) -> None:
+    """Refuse gradients at other points than the model, or on all data, where nothing computes them."""
+    if elsewhere and not closure:
+        raise SettingsError(
+            "this method asks for gradients at other points than the model, and backward() has left one; pass step a "
+            "closure that computes the loss and calls backward()"
+        )
+    if whole:
+        raise SettingsError(
+            "this method asks for gradients on all data (draw=None), which an optimizer never sees; run it with "
+            "d3gd.problems.torch_module and d3gd.run"
+        )
+
+
 def _require_one_agent(algorithm: Algorithm[Any], net: Network) -> None:
     if len(net.agents) != 1:
         raise SettingsError(
@@ -331,6 +361,7 @@ def _require_one_agent(algorithm: Algorithm[Any], net: Network) -> None:
             "decentralized method, such as PerronD3GD, or simulate with d3gd.run"
         )
     require_admissible(algorithm, net.graph, net.graph.matrix(net.everywhere_a0))
+    require_declared(algorithm)
 
 
 def _require_real(parameters: Sequence[torch.Tensor]) -> None:

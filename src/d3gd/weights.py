@@ -8,6 +8,7 @@ from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError, WeightsError
 from d3gd.spectrum import as_weights, perron, require_row_sums, spectral_gap
+from d3gd.validation import is_number, shown
 
 __all__ = ["check", "lazy", "metropolis", "perron", "spectral_gap", "uniform"]
 
@@ -64,8 +65,8 @@ def lazy(graph: Digraph, stay: float = 0.5) -> CSR:
                [0.25, 0.75, 0.  ],
                [0.  , 0.25, 0.75]])
     """
-    if not 0 <= stay < 1:
-        raise WeightsError(f"stay = {stay!r}: it must be at least 0 and below 1 (at 1 nobody would listen)")
+    if not (is_number(stay) and 0 <= stay < 1):
+        raise WeightsError(f"stay = {shown(stay)}: it must be at least 0 and below 1 (at 1 nobody would listen)")
     values = (1 - stay) * _metropolis(graph)
     values[graph.self_loops] += stay
     return graph.matrix(values)

@@ -28,11 +28,11 @@ def _weighted_trackers(a, net, s, after, g, pi):
 
 
 def _tracked_gradients(a, net, s, after, g, pi):
-    yield after.s.sum(axis=0), g.sum(axis=0)  # a state keeps mixed trackers, and mixing keeps their sum
+    yield after.tracker.mixed.sum(axis=0), g.sum(axis=0)  # a state keeps mixed trackers, and mixing keeps their sum
 
 
 def _weighted_gradients(a, net, s, after, g, pi):
-    yield pi @ after.s, pi @ (g / a.scale(net, s)[:, None])
+    yield pi @ after.tracker.mixed, pi @ (g / a.scale(net, s)[:, None])
 
 
 def _corrections_cancel(a, net, s, after, g, pi):

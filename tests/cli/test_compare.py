@@ -20,7 +20,10 @@ def rows(folder: str | Path) -> dict[str, dict]:
 def test_a_file_is_compared_into_a_folder(experiment: Write, d3gd: Command) -> None:
     outcome = d3gd("compare", experiment(algorithm=None), "--out", "c", *SMALL, "--methods", "DiDGD,PerronD3GD,EXTRA")
     assert outcome.code == 0
-    assert outcome.err == ""
+    stages = [line.partition(":")[0] for line in outcome.err.splitlines()]
+    assert list(dict.fromkeys(stages)) == ["Tuning", "Runs"]  # where there is no terminal, progress takes lines
+    assert outcome.err.splitlines()[-1].startswith("Runs: 4 of 4 (100 %)")
+    assert all(f"wrote {Path('c') / name}" in outcome.out for name in ("compare.md", "compare.csv", "curves.png"))
     assert "needs undirected links" in outcome.out
     assert "chance of 50%" in outcome.out  # two seeds
     assert "seeds 10000 to 10002, none of them reported" in outcome.out
@@ -59,6 +62,14 @@ def test_a_target_and_a_budget_of_bytes(experiment: Write, d3gd: Command, blank:
     assert "until loss gets to 3.5 and stays there, median over seeds; as asked for." in outcome.out
     assert "20 kB over all links" in outcome.out
     assert (Path("comparison") / "compare.md").exists()
+
+
+def test_a_budget_of_gradients(experiment: Write, d3gd: Command, blank: None) -> None:
+    path = experiment(iterations=None)
+    outcome = d3gd("compare", path, "--out", "c", "--budget-gradients", "25", *SMALL[2:], "--only", "DiDGD")
+    assert outcome.code == 0
+    assert "at the end of the budget, 25 gradients per agent" in outcome.out
+    assert json.loads(Path("c/compare.json").read_text())["budget"]["gradients"] == 25
 
 
 @pytest.mark.parametrize(

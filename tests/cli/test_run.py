@@ -153,3 +153,18 @@ def test_help_and_version_do_not_wait_for_numpy(tmp_path: Path) -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     heavy = {"numpy", "scipy", "matplotlib", "networkx", "sklearn", "pandas", "msgspec"}
     assert not heavy & set(loaded.stdout.splitlines()[-1].split())
+
+
+def test_a_user_s_folder_is_left_alone(experiment: Write, d3gd: Command) -> None:
+    path = experiment()
+    Path("metrics.csv").write_text("mine")
+    before = {file.name: file.read_bytes() for file in Path().iterdir()}
+    for more in ([], ["--resume"]):
+        assert "choose a new or an empty folder" in d3gd("run", path, "--out", ".", *more).error
+    assert {file.name: file.read_bytes() for file in Path().iterdir()} == before
+
+
+def test_a_refused_run_does_not_block_the_corrected_one(experiment: Write, d3gd: Command) -> None:
+    refused = d3gd("run", experiment(algorithm={"kind": "PushPull", "step_size": 0.05}, metrics=["perron_error"]))
+    assert "perron_error" in refused.error
+    assert d3gd("run", experiment()).code == 0

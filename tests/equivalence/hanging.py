@@ -45,6 +45,16 @@ def main():
             def problem(agents):
                 return d3gd.problems.quadratic(agents=6, dim=3 + (transport.rank == WHO), block=agents)
 
+        elif HOW == "settings":
+
+            def problem(agents):
+                other = 0.1 * (transport.rank == WHO)
+                return d3gd.problems.sigmoid_classification(agents=6, regularization=other, block=agents)
+
+        elif HOW == "data":
+            problem = d3gd.problems.quadratic(agents=6, dim=3)
+            problem = d3gd.problems.Quadratic(problem.Q, problem.b + (transport.rank == WHO))
+
         else:
 
             def problem(agents):

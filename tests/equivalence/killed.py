@@ -8,8 +8,10 @@ import d3gd
 from d3gd.cli import main
 from d3gd.runs import files
 
+ALONE = not {"PMI_RANK", "RANK"} & os.environ.keys()
 RANK = int(os.environ.get("PMI_RANK", os.environ.get("RANK", "0")))
 AT = {"early": (20, signal.SIGKILL), "late": (130, signal.SIGKILL), "interrupt": (73, signal.SIGINT)}
+AT["terminate"] = (73, signal.SIGTERM)
 WRITING = {"state": "000000000100/state.npz", "manifest": "000000000100/manifest.json"}
 
 
@@ -18,7 +20,7 @@ def signal_in_step(moment):
     step = d3gd.PerronD3GD.step
 
     def signalled(self, net, g, s, k):
-        if k == iteration and RANK == 1:
+        if k == iteration and (ALONE or RANK == 1):
             os.kill(os.getpid(), number)
         return step(self, net, g, s, k)
 

@@ -5,12 +5,12 @@ import pytest
 
 from d3gd.result import Result
 from tests.equivalence import troubled
-from tests.helpers.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch, require
 
 
 @pytest.mark.xdist_group("launches")
 def test_ranks_agree_to_the_bit_and_go_on_with_each_others_mail(tmp_path):
-    pytest.importorskip("mpi4py")
+    require("mpi")
     for ranks, iterations in ((3, 23), (2, 46)):
         words = [ROOT / "tests/equivalence/troubled.py", tmp_path / "ranks", iterations]
         code, _, err = launch("mpi", ranks, *words, cwd=tmp_path)

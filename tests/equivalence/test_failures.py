@@ -1,12 +1,16 @@
 """What goes wrong on one rank ends all of them, with one message."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import d3gd
 from d3gd.cli import call
 from d3gd.result import Result
-from tests.helpers.launching import ROOT, launch
+from tests.helpers.launching import ROOT, launch, require
 
 pytestmark = pytest.mark.xdist_group("launches")
 EXPERIMENT = """
@@ -55,11 +59,13 @@ MISFIT = "rank 2 is at (round x {}, Y float64[6]) while rank 0 is at (round x fl
         ("mpi", "dimension", "rank 2 has models of a length other than rank 0"),
         ("mpi", "experiment", "rank 2 has an experiment"),
         ("mpi", "precision", "rank 2 has an experiment"),
+        ("mpi", "settings", "rank 2 has a problem"),
+        ("mpi", "data", "rank 2 has a problem"),
         ("mpi", "agents", "the problem has 6 agents but the graph has 5"),
     ],
 )
 def test_trouble_on_one_rank_ends_all_with_one_message(launcher, how, message, tmp_path):
-    pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[launcher])
+    require(launcher)
     # MPI sees at once what does not fit: there the launch would be over time if a timeout were needed.
     timeout = 600 if launcher == "mpi" and how in ("shape", "float32") else 2
     code, _, err = launch(launcher, 3, ROOT / "tests/equivalence/hanging.py", how, 2, timeout, cwd=tmp_path)
@@ -69,7 +75,7 @@ def test_trouble_on_one_rank_ends_all_with_one_message(launcher, how, message, t
 
 
 def test_a_bug_on_one_rank_keeps_its_traceback(tmp_path):
-    pytest.importorskip("mpi4py")
+    require("mpi")
     code, _, err = launch("mpi", 3, ROOT / "tests/equivalence/hanging.py", "bug", 0, 2, cwd=tmp_path)
     assert code != 0
     assert err.count("ZeroDivisionError: a bug of the user") == 1
@@ -77,7 +83,7 @@ def test_a_bug_on_one_rank_keeps_its_traceback(tmp_path):
 
 @pytest.mark.parametrize("launcher", ["mpi", "torch"])
 def test_the_command_prints_once_and_writes_one_folder(launcher, tmp_path):
-    pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[launcher])
+    require(launcher)
     path = write(tmp_path)
     assert call(["run", str(path), "--out", str(tmp_path / "alone")]) == 0
     code, out, err = launch(launcher, 2, "-m", "d3gd", "run", path, cwd=tmp_path)
@@ -97,7 +103,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("kind", ["D3GD", "PerronD3GD"])
 def test_a_run_goes_on_with_another_number_of_ranks(kind, tmp_path):
-    pytest.importorskip("mpi4py")
+    require("mpi")
     path, out = write(tmp_path, kind), str(tmp_path / "out")
     assert call(["run", str(path), "--out", str(tmp_path / "alone")]) == 0
     for ranks, iterations in ((3, 100), (2, 200)):
@@ -118,7 +124,7 @@ def alone(tmp_path_factory):
 
 def signalled(launcher, ranks, moment, folder):
     """Start the same run, let a rank meet its signal, and return how that ended."""
-    pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[launcher])
+    require(launcher)
     path, script = write(folder, iterations=200), ROOT / "tests/equivalence/killed.py"
     return launch(launcher, ranks, script, moment, "run", path, "--out", folder / "out", cwd=folder)
 
@@ -155,14 +161,31 @@ def test_a_killed_run_goes_on_to_the_same_bits(launcher, moment, kept, then, ran
     same(tmp_path / "out", alone)
 
 
-@pytest.mark.parametrize("launcher", ["mpi", "torch"])
-def test_an_interrupt_of_one_rank_leaves_a_checkpoint_of_all(launcher, alone, tmp_path, capfd):
-    code, _, err = signalled(launcher, 3, "interrupt", tmp_path)
-    assert code == (130 if launcher == "mpi" else 1)  # torchrun has a code of its own
+@pytest.mark.parametrize(
+    ("launcher", "moment", "expected"),
+    [("mpi", "interrupt", 130), ("mpi", "terminate", 143), ("torch", "interrupt", 1)],  # torchrun has a code of its own
+)
+def test_a_signal_to_one_rank_leaves_a_checkpoint_of_all(launcher, moment, expected, alone, tmp_path, capfd):
+    code, _, err = signalled(launcher, 3, moment, tmp_path)
+    assert code == expected
     assert err.count("interrupted; the checkpoint in") == 1, err
     assert saved(tmp_path) == [50, 80]
     assert call(["run", str(tmp_path / "experiment.toml"), "--out", str(tmp_path / "out")]) == 2
     assert "go on with it from iteration 80" in capfd.readouterr().err
+    assert go_on(None, 1, tmp_path) == 0
+    same(tmp_path / "out", alone)
+
+
+def test_a_terminated_process_leaves_a_checkpoint_and_says_how_to_go_on(alone, tmp_path):
+    path = write(tmp_path, iterations=200)
+    words = [ROOT / "tests/equivalence/killed.py", "terminate", "run", path, "--out", tmp_path / "out"]
+    own = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    ended = subprocess.run(
+        [sys.executable, *map(str, words)], cwd=tmp_path, env=own, capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode == 143
+    assert "--resume" in ended.stderr
+    assert saved(tmp_path) == [50, 73]
     assert go_on(None, 1, tmp_path) == 0
     same(tmp_path / "out", alone)
 
@@ -176,7 +199,7 @@ def test_an_interrupt_of_one_rank_leaves_a_checkpoint_of_all(launcher, alone, tm
     ],
 )
 def test_bad_input_is_told_once_and_all_leave(ranks, change, message, tmp_path):
-    pytest.importorskip("mpi4py")
+    require("mpi")
     path = write(tmp_path)
     path.write_text(path.read_text().replace(*change))
     code, out, err = launch("mpi", ranks, "-m", "d3gd", "run", path, cwd=tmp_path)
@@ -187,7 +210,7 @@ def test_bad_input_is_told_once_and_all_leave(ranks, change, message, tmp_path):
 
 
 def test_a_checkpoint_of_another_experiment_is_told_once_and_all_leave(tmp_path):
-    pytest.importorskip("mpi4py")
+    require("mpi")
     path, out = write(tmp_path, "DiDGD", iterations=50), tmp_path / "out"
     assert call(["run", str(path), "--out", str(out)]) == 0
     path.write_text(path.read_text().replace("step_size = 0.1", "step_size = 0.2"))

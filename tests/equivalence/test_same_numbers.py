@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from d3gd.transports.alone import Alone
-from tests.equivalence import worker
-from tests.helpers.launching import ROOT, launch
+from tests.equivalence import own_worker, worker
+from tests.helpers.launching import ROOT, launch, require
 
 TRAFFIC = int(worker.traffic(Alone())[0])
 
@@ -19,7 +19,7 @@ def alone():
 @pytest.mark.parametrize("ranks", [1, 2, 3, worker.AGENTS])
 @pytest.mark.parametrize("launcher", ["mpi", "torch"])
 def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
-    pytest.importorskip({"mpi": "mpi4py", "torch": "torch"}[launcher])
+    require(launcher)
     out = tmp_path / "numbers.npz"
     code, _, err = launch(launcher, ranks, ROOT / "tests/equivalence/worker.py", launcher, out, cwd=tmp_path)
     assert code == 0, err
@@ -37,3 +37,16 @@ def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
             assert np.array_equal(file[f"{name}/bytes"], result.metrics["bytes"]), name
             for metric, values in result.metrics.items():
                 np.testing.assert_allclose(file[f"{name}/{metric}"], values, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.xdist_group("launches")
+def test_several_gradients_in_an_iteration_give_the_same_bits(tmp_path):
+    pytest.importorskip("mpi4py")
+    out = tmp_path / "numbers.npz"
+    code, _, err = launch("mpi", 2, ROOT / "tests/equivalence/own_worker.py", out, cwd=tmp_path)
+    assert code == 0, err
+    with np.load(out) as file:
+        assert file["ranks"] == 2
+        for name, result in own_worker.runs(None):
+            assert np.array_equal(file[f"{name}/x"], result.x), name
+            assert np.array_equal(file[f"{name}/gradients"], result.metrics["gradients"]), name

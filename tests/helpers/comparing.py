@@ -1,7 +1,7 @@
 """What tests of comparisons share: a problem and a method whose results are known, and curves."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from d3gd.comparison.runs import Run
 from d3gd.comparison.scenario import Budget
 from d3gd.comparison.summary import row_of
 from d3gd.problems import Problem
+from d3gd.state import PerAgent
 
 RING = d3gd.graphs.ring(4)
 BUDGET = Budget(100)
@@ -26,9 +27,13 @@ class Distance(Problem):
         return x - self.targets
 
 
+class Models(NamedTuple):
+    x: PerAgent
+
+
 @dataclass(frozen=True, kw_only=True)
 class Idle:
-    """A method that stands still, and counts how often it is started."""
+    """A method that stands still."""
 
     step_size: float
     fault: str = ""
@@ -36,19 +41,17 @@ class Idle:
     survives: ClassVar[frozenset] = frozenset()
     relies_on: ClassVar[str] = "nothing"
     exact: ClassVar[bool] = False
-    started: ClassVar[list] = []
 
     def init(self, net, x0):
-        self.started.append(self.step_size)
-        return x0
+        return Models(x0)
 
     def point(self, s):
-        return s
+        return s.x
 
     def step(self, net, gradient, s, k):
         if self.fault:
             raise ValueError(self.fault)
-        net.exchange(x=s)
+        net.exchange(x=s.x)
         return s
 
     def weights(self, net, s):
@@ -58,17 +61,44 @@ class Idle:
         return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Local(Idle):
+    """Several steps of gradient descent between two rounds of averaging."""
+
+    steps: int = 2
+
+    def step(self, net, gradient, s, k):
+        x = s.x - self.step_size * gradient()
+        for _ in range(1, self.steps):
+            x = x - self.step_size * gradient(x)
+        return Models(net.mix(net.a0, net.exchange(x=x).x))
+
+
+class Watch:
+    """Which runs of a comparison's folder were made since one last looked."""
+
+    def __init__(self, folder):
+        self.folder, self.seen = folder, {}
+
+    def made(self):
+        found = {path: path.stat().st_mtime_ns for path in self.folder.rglob("runs/*/*.json")}
+        new = [path for path, when in found.items() if self.seen.get(path) != when]
+        self.seen = found
+        return len(new)
+
+
 def compared(**changes):
     options = {"only": ["Centralized", "PerronD3GD"], "iterations": 40, "seeds": 2, "steps": [0.1, 0.5], "jobs": 1}
     options |= changes
     return d3gd.compare(options.pop("graph", RING), options.pop("problem", lambda seed: Distance(seed=seed)), **options)
 
 
-def run(method="a", step=0.1, seed=0, *, level=1.0, status="completed", budget=BUDGET, sent=10.0):
+def run(method="a", step=0.1, seed=0, *, level=1.0, status="completed", budget=BUDGET, sent=10.0, gradients=1.0):
     """A curve that falls exponentially from 1 to a level within a hundred iterations."""
     k = np.arange(0.0, 101.0, 10.0)
     curve = level ** (k / 100)
-    curves = {"iterations": k, "bytes": k * sent, "seconds": k * 0.001, "stationarity": curve, "disagreement": curve}
+    curves = {"iterations": k, "gradients": k * gradients, "bytes": k * sent, "seconds": k * 0.001}
+    curves |= {"stationarity": curve, "disagreement": curve}
     return Run(method, step, seed, status, "", 4, 8, curves, budget)
 
 

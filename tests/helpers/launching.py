@@ -3,10 +3,20 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
+
+
+def require(*launchers):
+    """Skip a test that launches what is not installed."""
+    for launcher in launchers:
+        if find_spec({"mpi": "mpi4py", "torch": "torch"}[launcher]) is None:
+            pytest.skip(f"install what launches these ranks with: pip install 'd3gd[{launcher}]'")
 
 
 def command(launcher, ranks, *words):

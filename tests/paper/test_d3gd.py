@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 
 import d3gd
 from d3gd.random import keyed_uniform
-from d3gd.rules.sums import TrackedSums
 from tests.helpers.stepping import hears, network, random_network, states
 from tests.helpers.strategies import examples
 from tests.paper import textbook
@@ -249,9 +248,9 @@ def test_trackers_keep_the_weighted_sums_while_weights_stand_still(seed):
     for s in states(STILL, graph, A, problem, 40, x0):
         assert np.array_equal(s.abar, A.data)
         g = problem.gradients(s.x)
-        q = TrackedSums().message(s.memory, g)["q"]
+        q = s.sums.q.at(network(STILL, graph, A), g)
         size = max(size, np.abs(s.x).max(), np.abs(g).max())  # what rounding is relative to, and trackers never forget
-        np.testing.assert_allclose(pi @ s.memory.z, pi @ s.x, rtol=0, atol=1e-12 * size)
+        np.testing.assert_allclose(pi @ s.sums.z, pi @ s.x, rtol=0, atol=1e-12 * size)
         np.testing.assert_allclose(pi @ q, pi @ g, rtol=0, atol=1e-12 * size)
 
 
@@ -260,8 +259,8 @@ def test_first_trackers_are_the_models_and_gradients():
     problem, x0 = problem_and_start(1)
     s = STILL.init(network(STILL, graph, A), x0)
     g = problem.gradients(x0)
-    assert np.array_equal(s.memory.z, x0)
-    assert np.array_equal(TrackedSums().message(s.memory, g)["q"], g)
+    assert np.array_equal(s.sums.z, x0)
+    assert np.array_equal(s.sums.q.at(network(STILL, graph, A), g), g)
 
 
 def test_trackers_reach_the_weighted_sums_once_the_models_rest():
@@ -269,8 +268,8 @@ def test_trackers_reach_the_weighted_sums_once_the_models_rest():
     problem, x0 = problem_and_start(7)
     s = states(d3gd.D3GD(step_size=0.3, participation=1e-300), graph, A, problem, 1500, x0)[-1]
     pi, g = textbook.perron(A.toarray()), problem.gradients(s.x)
-    np.testing.assert_allclose(s.memory.z, np.tile(pi @ s.x, (6, 1)), atol=1e-10)
-    np.testing.assert_allclose(TrackedSums().message(s.memory, g)["q"], np.tile(pi @ g, (6, 1)), atol=1e-10)
+    np.testing.assert_allclose(s.sums.z, np.tile(pi @ s.x, (6, 1)), atol=1e-10)
+    np.testing.assert_allclose(s.sums.q.at(network(STILL, graph, A), g), np.tile(pi @ g, (6, 1)), atol=1e-10)
 
 
 # Settings ---------------------------------------------------------------------------------------------------------

@@ -150,14 +150,16 @@ def test_a_seed_gives_the_same_trial_alone_as_in_the_whole(reproduction):
     assert again.final[DECENTRALIZED].tolist() == stored
 
 
-def test_one_figure_alone(tmp_path):
-    found = reproduce("fig2", seeds=2, out=tmp_path, jobs=1)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "claims.json",
-        "fig2.png",
-        "fig2_weights.csv",
-        "settings.json",
+def test_one_figure_alone_says_what_it_does_and_where_its_files_are(tmp_path, capsys):
+    found = reproduce("fig2", seeds=2, out=tmp_path, jobs=1, progress=True)
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {"claims.json", "fig2.png", "fig2_weights.csv", "settings.json"}
+    printed = capsys.readouterr()
+    assert {line for line in printed.out.splitlines() if line.startswith("wrote")} == {
+        f"wrote {tmp_path / name}" for name in files
     }
+    stages = dict.fromkeys(line.partition(":")[0] for line in printed.err.splitlines())
+    assert list(stages) == ["Trials", "Figures"]
     assert all("Fig. 2" in claim.where for claim in found)
     with pytest.raises(RecordError, match="holds other figures"):
         reproduce("fig1", seeds=2, out=tmp_path, jobs=1)

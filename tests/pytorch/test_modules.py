@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import d3gd
 from d3gd.errors import ProblemError
 from d3gd.problems import torch_module
+from d3gd.problems.torch.networks import Networks
 from d3gd.torch import KeyedBatches
 
 AGENTS, CLASSES = 4, 3
@@ -96,9 +97,9 @@ def test_in_single_precision_too():
 
 
 def test_models_in_the_modules_own_precision_are_not_copied():
-    problem = torch_module(network(), parts(), loss=cross_entropy)
-    x = models(problem)
-    views = problem._parameters(problem._tensor(x))
+    networks = Networks(network(), cross_entropy, seed=0, agent_ids=np.arange(AGENTS))
+    x = np.random.default_rng(0).standard_normal((AGENTS, networks.dim))
+    views = networks.parameters(networks.models(x))
     assert [view.shape for view in views.values()] == [(AGENTS, *p.shape) for p in network().parameters()]
     ends = x.ctypes.data, x.ctypes.data + x.nbytes
     assert all(ends[0] <= view.data_ptr() < ends[1] for view in views.values())

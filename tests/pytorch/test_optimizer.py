@@ -10,6 +10,7 @@ from d3gd.algorithms.catalogue import methods, variants
 from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.network import Network
 from d3gd.torch import DecentralizedOptimizer, network
+from tests.helpers.own_methods import LocalSteps, VarianceReduced
 
 X, Y = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
 
@@ -84,6 +85,41 @@ def test_a_closure_is_called_and_its_value_returned():
     expected = cross_entropy(model()(X), Y)
     assert torch.equal(opt.step(closure), expected)
     assert opt.iteration == 1
+
+
+class TestOtherPoints:
+    """Methods that ask for gradients elsewhere than at the model."""
+
+    def closure(self, net, opt):
+        def evaluate():
+            opt.zero_grad()
+            loss = cross_entropy(net(X), Y)
+            loss.backward()
+            return loss
+
+        return evaluate
+
+    def test_a_closure_computes_them_there_and_the_model_is_put_back(self):
+        ours, theirs = model(), model()
+        opt = DecentralizedOptimizer(ours.parameters(), LocalSteps(0.25, 3), alone())
+        loss = opt.step(self.closure(ours, opt))
+        assert torch.equal(loss, cross_entropy(theirs(X), Y))
+        end = descend(theirs, torch.optim.SGD(theirs.parameters(), 0.25), 3)
+        torch.testing.assert_close(nn.utils.parameters_to_vector(ours.parameters()), end, rtol=0, atol=1e-6)
+        opt.step(self.closure(ours, opt))
+
+    def test_without_a_closure_they_are_refused(self):
+        net = model()
+        opt = DecentralizedOptimizer(net.parameters(), LocalSteps(0.25, 2), alone())
+        cross_entropy(net(X), Y).backward()
+        with pytest.raises(SettingsError, match="closure"):
+            opt.step()
+
+    def test_all_data_are_not_a_closure_s_to_give(self):
+        net = model()
+        opt = DecentralizedOptimizer(net.parameters(), VarianceReduced(0.25, 2), alone())
+        with pytest.raises(SettingsError, match="all data"):
+            opt.step(self.closure(net, opt))
 
 
 class TestStepSizes:

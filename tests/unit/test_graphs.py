@@ -150,9 +150,9 @@ def test_a_graph_that_is_not_strongly_connected_names_who_cannot_be_reached() ->
 @pytest.mark.parametrize(
     ("n", "edges", "message"),
     [
-        (0, [], r"n = 0: n must be an integer, 1 or more"),
-        (2.0, [], r"n = 2\.0: n must be an integer"),
-        (True, [], r"n = True: n must be an integer"),
+        (0, [], r"n = 0: it must be a whole number, 1 or more"),
+        (2.0, [], r"n = 2\.0: it must be a whole number"),
+        (True, [], r"n = True: it must be a whole number"),
         (3, [(0, 3)], r"edge \(0, 3\) leaves the graph: with n = 3, agents are 0 to 2"),
         (3, [(-1, 0)], r"edge \(-1, 0\) leaves the graph"),
         (3, [(0, 1, 2)], r"edges have shape \(1, 3\)"),
@@ -189,7 +189,7 @@ def test_bad_labels_and_arrays_are_refused() -> None:
         (lambda: graphs.erdos_renyi(100_000, 1e-6), r"agents hear nobody"),
         (lambda: graphs.erdos_renyi(10, 0.0), r"p = 0\.0: the probability"),
         (lambda: graphs.erdos_renyi(10, float("nan")), r"p = nan"),
-        (lambda: graphs.erdos_renyi(10, 0.5, seed=-1), r"seed = -1: seed must be an integer, 0 or more"),
+        (lambda: graphs.erdos_renyi(10, 0.5, seed=-1), r"seed = -1: it must be a whole number, 0 or more"),
         (lambda: graphs.random_geometric(50, 0.05), r"heard by nobody; a radius of 0\.42 or more would do"),
         (lambda: graphs.random_geometric(50, -1.0), r"radius = -1\.0"),
         (lambda: graphs.random_geometric(50, 0.5, spread=1.0), r"spread = 1\.0"),

@@ -1,17 +1,17 @@
 """AC-GT: gradient tracking that is silent, for a while, between agents that nearly agree."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
-from d3gd.distributed.received import Rows
+from d3gd.distributed.received import Received
 from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.pruning import given_up, order, require_pruning
+from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
 from d3gd.validation import positive
@@ -21,13 +21,12 @@ class ACGTState(NamedTuple):
     """The memory of AC-GT."""
 
     x: PerAgent  # (agents, d)  models
-    s: PerAgent  # (agents, d)  W^{k-1} s^{k-1}: the gradient at x^k is not known yet
-    g: PerAgent  # (agents, d)  the gradient of iteration k - 1
+    tracker: Tracker
     a: PerEdge  # (edges,)      W^k, the weights of the coming iteration; zero on links that are silent
 
 
 @dataclass(frozen=True, kw_only=True)
-class ACGT:
+class ACGT(Algorithm[ACGTState]):
     r"""AC-GT: gradient tracking whose links are pruned anew in every cycle, those between similar models first.
 
     .. math::
@@ -88,10 +87,9 @@ class ACGT:
     prune: float = 0.8
     sharpness: float = 3.0
 
-    needs: ClassVar[Needs] = "undirected links"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
-    relies_on: ClassVar[str] = "the sum that it tracks, and on two ends that agree which links are silent"
-    exact: ClassVar[bool] = True
+    needs = "undirected links"
+    relies_on = "the sum that it tracks, and on two ends that agree which links are silent"
+    exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -106,24 +104,20 @@ class ACGT:
                 "ACGT needs every message to arrive at once: the two ends of a link must come to know the same, to be "
                 "silent together; choose DIGing under these conditions"
             )
-        return ACGTState(x=x0, s=np.zeros_like(x0), g=np.zeros_like(x0), a=net.a0)
-
-    def point(self, s: ACGTState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
+        return ACGTState(x=x0, tracker=untracked(x0), a=net.a0)
 
     def step(self, net: Network, gradient: Gradient, s: ACGTState, k: int) -> ACGTState:
         """Take up the change of the gradient, step, mix over today's links, and choose tomorrow's."""
         g = gradient()
         begins, ends = k % self.cycle == 0, (k + 1) % self.cycle == 0
-        tracked = s.s + (g - s.g)
+        tracked = s.tracker.at(net, g)
         m = s.x - at(self.step_size, k) * tracked
         sent = net.exchange(over=None if begins else s.a > 0, m=m, s=tracked)
         x, mixed = net.mix(s.a, sent.m), net.mix(s.a, sent.s)
         a = net.a0 if ends else self._pruned(net, m, sent.m, k) if begins else s.a
-        return ACGTState(x=x, s=mixed, g=g, a=a)
+        return ACGTState(x=x, tracker=Tracker(mixed, g), a=a)
 
-    def _pruned(self, net: Network, m: Floats, received: Rows, k: int) -> Floats:
+    def _pruned(self, net: Network, m: Floats, received: Received, k: int) -> Floats:
         """Return Metropolis weights on the links that both ends keep, zero on others."""
         links = ~net.loops
         degrees = net.reduce(links.astype(np.float64))
@@ -146,6 +140,3 @@ class ACGT:
     def weights(self, net: Network, s: ACGTState) -> Floats:
         """Return the weights of the coming iteration."""
         return s.a
-
-    def scale(self, net: Network, s: ACGTState) -> None:
-        """Symmetric weights need no Perron vector: it is 1/n."""

@@ -1,13 +1,12 @@
 """Gradient descent on all data at once: the yardstick."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
@@ -22,7 +21,7 @@ class CentralizedState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Centralized:
+class Centralized(Algorithm[CentralizedState]):
     r"""Centralized gradient descent: one model, and the mean of all gradients at it.
 
     .. math:: x^{k+1} = x^k - \frac{\gamma}{n} \sum_i g_i^k + \beta (x^k - x^{k-1})
@@ -49,11 +48,11 @@ class Centralized:
     step_size: float | Schedule
     momentum: float = 0.0
 
-    needs: ClassVar[Needs] = "all agents"
+    needs = "all agents"
     # It sends nothing along links. An agent that pauses would no longer hold the common model.
-    survives: ClassVar[frozenset[Hardship]] = frozenset({"changing links", "loss", "delay"})
-    relies_on: ClassVar[str] = "one model that all agents hold: who pauses falls behind and is never told"
-    exact: ClassVar[bool] = True
+    survives = frozenset({"changing links", "loss", "delay"})
+    relies_on = "one model that all agents hold: who pauses falls behind and is never told"
+    exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -64,21 +63,10 @@ class Centralized:
         x = _mean(net, x0)
         return CentralizedState(x=x, was=x)
 
-    def point(self, s: CentralizedState) -> Floats:
-        """Gradients are wanted at the common model."""
-        return s.x
-
     def step(self, net: Network, gradient: Gradient, s: CentralizedState, k: int) -> CentralizedState:
         """Step along the mean gradient."""
         x = s.x - at(self.step_size, k) * _mean(net, gradient()) + self.momentum * (s.x - s.was)
         return CentralizedState(x=x, was=s.x)
-
-    def weights(self, net: Network, s: CentralizedState) -> Floats:
-        """Return the network's weights, which it has no use for."""
-        return net.a0
-
-    def scale(self, net: Network, s: CentralizedState) -> None:
-        """Everyone counts alike."""
 
 
 def _mean(net: Network, values: Floats) -> Floats:

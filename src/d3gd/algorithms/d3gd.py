@@ -1,18 +1,20 @@
 """D3GD: Di-DGD whose weights follow the data, as the paper has it."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient, Needs
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
+from d3gd.distributed.received import Received
 from d3gd.errors import SettingsError
 from d3gd.network import Network
+from d3gd.rules.base import Now
 from d3gd.rules.exact import closest_combination
-from d3gd.rules.scale import Given, Perron, Tracked, scale_by
-from d3gd.rules.sums import TrackedSums, TrueSums
+from d3gd.rules.scale import Perron, Scale, scale_by
+from d3gd.rules.sums import Summing, Sums, TrackedSums, TrueSums
+from d3gd.rules.updates import descended, design_residual
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
 from d3gd.validation import one_of, positive, within
@@ -26,11 +28,11 @@ class D3GDState(NamedTuple):
     x: PerAgent  # (agents, d)  models
     Y: PerAgent  # (agents, n)  Perron trackers; with known Perron weights, (agents, 1)
     abar: PerEdge  # (edges,)   the weights before anchoring
-    memory: Any  # what the rule tracks
+    sums: Any  # what stands for the two sums over all agents
 
 
 @dataclass(frozen=True, kw_only=True)
-class D3GD:
+class D3GD(Algorithm[D3GDState]):
     r"""Dynamic directed decentralized gradient descent.
 
     Each iteration takes a Di-DGD step with :math:`A^k = (1-\delta) \bar A^k + \delta A^0`, then moves every row of
@@ -77,9 +79,7 @@ class D3GD:
     participation: float = 1.0
     perron: Perron = "tracked"
 
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
-    relies_on: ClassVar[str] = "one product of weights to follow, y, which freezes at what the network did first"
-    exact: ClassVar[bool] = False
+    relies_on = "one product of weights to follow, y, which freezes at what the network did first"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -98,20 +98,16 @@ class D3GD:
         return "in-neighbours" if self.perron == "tracked" else "the network"
 
     @property
-    def _scale(self) -> Tracked | Given:
+    def _scale(self) -> Scale:
         return scale_by(self.perron)
 
     @property
-    def _sums(self) -> TrackedSums | TrueSums:
+    def _sums(self) -> Summing:
         return TrackedSums() if self.rule == "decentralized" else TrueSums()
 
     def init(self, net: Network, x0: Floats) -> D3GDState:
         r"""Start from ``x0``, the unit vectors and :math:`\bar A^0 = A^0`."""
-        return D3GDState(x=x0, Y=self._scale.init(net, net.everywhere_a0), abar=net.a0, memory=self._sums.init(net, x0))
-
-    def point(self, s: D3GDState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
+        return D3GDState(x=x0, Y=self._scale.init(net, x0), abar=net.a0, sums=self._sums.init(net, x0))
 
     def weights(self, net: Network, s: D3GDState) -> Floats:
         r"""Return :math:`A = (1-\delta) \bar A + \delta A^0`."""
@@ -123,37 +119,35 @@ class D3GD:
 
     def step(self, net: Network, gradient: Gradient, s: D3GDState, k: int) -> D3GDState:
         """Take a Di-DGD step and refine the weights, the exact rule before the step and the others after it."""
-        g = gradient()
-        rule: Any = self._sums
-        scale, n = self._scale, net.n
-        gamma, y = at(self.step_size, k), scale.own(net, s.Y)
-        message = rule.message(s.memory, g)
-        sent = net.exchange(x=s.x, **scale.message(s.Y), **message)
-        a = self.weights(net, s)
-        hat = rule.look(net, s.memory, a, s.x, g, y, message)
-
+        scale, summing, n = self._scale, self._sums, net.n
+        gamma, y, a = at(self.step_size, k), scale.own(net, s.Y), self.weights(net, s)
+        now = Now(k=k, gamma=gamma, a=a, x=s.x, g=gradient(), y=y)
+        Y, trackers = scale.message(net, s.Y, now)
+        sums, message = summing.message(net, s.sums, now)
+        sent = net.exchange(x=s.x, **trackers, **message)
+        hat = summing.look(net, sums, now)
         if self.rule == "exact":
-            push = gamma / n * (g / y - hat.g)
-            s = s._replace(abar=self._moved(net, s.abar, self._minimiser(net, s, sent.x, hat.x, push), k))
-            a = self.weights(net, s)
-        mixed = net.mix(a, sent.x)
-        abar = s.abar
-        if self.rule != "exact":
-            inner, chain = 1 - self.anchor, self.chain_rule
-            v = net.rowwise(
-                lambda mixed, x_hat, g, g_hat, y: (
-                    (inner * (mixed - x_hat) if chain else mixed - x_hat) - inner * (gamma / n * (g / y - g_hat))
-                ),
-                *(mixed, hat.x, g, hat.g, y),
-            )
-            slope = 2 * net.dot(v, sent.x, origin=hat.x)
-            abar = self._moved(net, abar, net.project(abar - at(self.refine_step, k) * slope), k)
-            del v
-        x = net.rowwise(lambda mixed, g, y: mixed - gamma * g / (n * y), mixed, g, y, out=mixed)
-        Y = scale.advance(net, s.Y, a, sent)
-        return D3GDState(x=x, Y=Y, abar=abar, memory=rule.advance(net, s.memory, a, sent, g, s.x, x))
+            push = gamma / n * (now.g / y - hat.g)
+            abar = self._moved(net, s.abar, self._minimiser(net, s, sent.x, hat.x, push), k)
+            now = now._replace(a=self.weights(net, s._replace(abar=abar)))
+            mixed = net.mix(now.a, sent.x)
+        else:
+            mixed = net.mix(a, sent.x)
+            slope = self._slope(net, now, mixed, hat, sent.x)
+            abar = self._moved(net, s.abar, net.project(s.abar - at(self.refine_step, k) * slope), k)
+        x = descended(net, mixed, now.g, y, gamma=gamma, n=n)
+        now = now._replace(new=x)
+        return D3GDState(x=x, Y=scale.end(net, Y, sent, now), abar=abar, sums=summing.end(net, sums, sent, now))
 
-    def _minimiser(self, net: Network, s: D3GDState, received: Floats, hat: Floats, push: Floats) -> Floats:
+    def _slope(self, net: Network, now: Now, mixed: Floats, hat: Sums, received: Received) -> Floats:
+        r"""Return the gradient of the design function along every edge, :math:`2 \langle x_j - \hat x, v_i \rangle`."""
+        second = 1 - self.anchor
+        first = second if self.chain_rule else 1.0
+        factors = {"gamma": now.gamma, "n": net.n, "first": first, "second": second}
+        v = design_residual(net, mixed, hat.x, now.g, hat.g, now.y, **factors)
+        return 2 * net.dot(v, received, origin=hat.x)
+
+    def _minimiser(self, net: Network, s: D3GDState, received: Received, hat: Floats, push: Floats) -> Floats:
         r"""Return :math:`\arg\min_{\bar A} J_k((1-\delta)\bar A + \delta A^0)`.
 
         Up to a constant, row i of :math:`J_k(A)` is :math:`\|a_i X - \hat x - \frac{\gamma}{n}(g_i/y_i - \hat g)\|^2`.

@@ -1,25 +1,16 @@
 """Decentralized gradient descent on undirected networks."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal
 
-from d3gd.algorithms.base import Gradient, Needs
-from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
+from d3gd.algorithms.base import Algorithm, Gradient, Models
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at
-from d3gd.state import PerAgent
 from d3gd.validation import one_of, positive
 
 
-class DGDState(NamedTuple):
-    """The memory of DGD."""
-
-    x: PerAgent  # (agents, d)  models
-
-
 @dataclass(frozen=True, kw_only=True)
-class DGD:
+class DGD(Algorithm[Models]):
     r"""Decentralized gradient descent: average with the neighbours, step along the own gradient.
 
     .. math:: x_i^{k+1} = \sum_j w_{ij} x_j^k - \gamma g_i^k
@@ -53,36 +44,20 @@ class DGD:
     step_size: float | Schedule
     combine: Literal["before", "after"] = "before"
 
-    needs: ClassVar[Needs] = "undirected links"
+    needs = "undirected links"
     # The models' resting place does not depend on how old messages are; renormalised rows would weigh agents unequally.
-    survives: ClassVar[frozenset[Hardship]] = frozenset({"delay"})
-    relies_on: ClassVar[str] = "columns that sum to one: averages over what happened to arrive weigh agents unequally"
-    exact: ClassVar[bool] = False
+    survives = frozenset({"delay"})
+    relies_on = "columns that sum to one: averages over what happened to arrive weigh agents unequally"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         one_of("combine", self.combine, ("before", "after"))
 
-    def init(self, net: Network, x0: Floats) -> DGDState:
-        """Start from ``x0``."""
-        return DGDState(x=x0)
-
-    def point(self, s: DGDState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
-
-    def step(self, net: Network, gradient: Gradient, s: DGDState, k: int) -> DGDState:
+    def step(self, net: Network, gradient: Gradient, s: Models, k: int) -> Models:
         """Mix and step, or step and mix."""
         gamma = at(self.step_size, k)
         if self.combine == "after":
-            return DGDState(x=net.mix(net.a0, net.exchange(x=s.x - gamma * gradient()).x))
+            return Models(net.mix(net.a0, net.exchange(x=s.x - gamma * gradient()).x))
         sent = net.exchange(x=s.x)
         g = gradient()  # while messages are on their way
-        return DGDState(x=net.mix(net.a0, sent.x) - gamma * g)
-
-    def weights(self, net: Network, s: DGDState) -> Floats:
-        """The weights never change."""
-        return net.a0
-
-    def scale(self, net: Network, s: DGDState) -> None:
-        """Symmetric weights need no Perron vector: it is 1/n."""
+        return Models(net.mix(net.a0, sent.x) - gamma * g)

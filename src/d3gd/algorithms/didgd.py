@@ -1,14 +1,16 @@
 """Directed decentralized gradient descent, the paper's eq. (strategy:1)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient, Needs
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.rules.scale import Given, Perron, Tracked, scale_by
+from d3gd.rules.base import Now
+from d3gd.rules.scale import Perron, Scale, scale_by
+from d3gd.rules.updates import descended
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import one_of, positive, within
@@ -22,7 +24,7 @@ class DiDGDState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiDGD:
+class DiDGD(Algorithm[DiDGDState]):
     r"""Directed decentralized gradient descent.
 
     .. math::
@@ -67,8 +69,6 @@ class DiDGD:
     perron: Perron = "tracked"
     averaged: bool = False
 
-    exact: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
         within("warmup", self.warmup, 0, float("inf"))
@@ -82,8 +82,8 @@ class DiDGD:
         return "in-neighbours" if self.perron == "tracked" else "the network"
 
     @property
-    def _scale(self) -> Tracked | Given:
-        return scale_by(self.perron)
+    def _scale(self) -> Scale:
+        return scale_by(self.perron, averaged=self.averaged)
 
     @property
     def survives(self) -> frozenset[Hardship]:
@@ -101,34 +101,18 @@ class DiDGD:
 
     def init(self, net: Network, x0: Floats) -> DiDGDState:
         """Start from ``x0`` and the unit vectors."""
-        return DiDGDState(x=x0, Y=self._scale.init(net, net.everywhere_a0))
-
-    def point(self, s: DiDGDState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
+        return DiDGDState(x=x0, Y=self._scale.init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: DiDGDState, k: int) -> DiDGDState:
         """Mix, and step against the rescaled gradient."""
-        scale = self._scale
+        scale, now = self._scale, Now(k=k, gamma=at(self.step_size, k), a=net.a0)
+        Y, message = scale.message(net, s.Y, now)
         if k < self.warmup:
-            sent = net.exchange(**scale.message(s.Y))
-            return DiDGDState(x=s.x, Y=self._tracked(net, scale.advance(net, s.Y, net.a0, sent), k))
-        gamma, n = at(self.step_size, k), net.n
-        sent = net.exchange(x=s.x, **scale.message(s.Y))
+            return DiDGDState(x=s.x, Y=scale.end(net, Y, net.exchange(**message), now))
+        sent = net.exchange(x=s.x, **message)
         g = gradient()  # while messages are on their way
-        mixed = net.mix(net.a0, sent.x)
-        x = net.rowwise(lambda mixed, g, y: mixed - gamma * g / (n * y), mixed, g, scale.own(net, s.Y), out=mixed)
-        return DiDGDState(x=x, Y=self._tracked(net, scale.advance(net, s.Y, net.a0, sent), k))
-
-    def _tracked(self, net: Network, mixed: Floats, k: int) -> Floats:
-        if not self.averaged:
-            return mixed
-        beta = 2 / (k + 2)
-        return (1 - beta) * mixed + beta * net.eye()
-
-    def weights(self, net: Network, s: DiDGDState) -> Floats:
-        """The weights never change."""
-        return net.a0
+        x = descended(net, net.mix(net.a0, sent.x), g, scale.own(net, s.Y), gamma=now.gamma, n=net.n)
+        return DiDGDState(x=x, Y=scale.end(net, Y, sent, now))
 
     def scale(self, net: Network, s: DiDGDState) -> Floats:
         """Return :math:`[y_i]_i`."""

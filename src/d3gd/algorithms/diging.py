@@ -1,14 +1,12 @@
 """Gradient tracking on undirected networks."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import numpy as np
-
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
 from d3gd.network import Network
+from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import one_of, positive, within
@@ -18,13 +16,12 @@ class DIGingState(NamedTuple):
     """The memory of DIGing."""
 
     x: PerAgent  # (agents, d)  models
-    s: PerAgent  # (agents, d)  W s^{k-1}, or s^{k-1} if trackers combine after: the gradient at x^k is not known yet
-    g: PerAgent  # (agents, d)  the gradient of iteration k - 1
+    tracker: Tracker
     was: PerAgent  # (agents, d)  the models of iteration k - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class DIGing:
+class DIGing(Algorithm[DIGingState]):
     r"""Gradient tracking: every agent follows the mean of all gradients, so none is left to disagree on.
 
     .. math::
@@ -67,10 +64,9 @@ class DIGing:
     combine: Literal["before", "after", "both"] = "before"
     momentum: float = 0.0
 
-    needs: ClassVar[Needs] = "undirected links"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
-    relies_on: ClassVar[str] = "the sum that it tracks, which needs columns that sum to one in every iteration"
-    exact: ClassVar[bool] = True
+    needs = "undirected links"
+    relies_on = "the sum that it tracks, which needs columns that sum to one in every iteration"
+    exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -79,30 +75,19 @@ class DIGing:
 
     def init(self, net: Network, x0: Floats) -> DIGingState:
         """Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
-        return DIGingState(x=x0, s=np.zeros_like(x0), g=np.zeros_like(x0), was=x0)
-
-    def point(self, s: DIGingState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
+        return DIGingState(x=x0, tracker=untracked(x0), was=x0)
 
     def step(self, net: Network, gradient: Gradient, s: DIGingState, k: int) -> DIGingState:
         """Take up the change of the gradient, and step and mix in the order asked for."""
         g = gradient()
         gamma, ball = at(self.step_size, k), self.momentum * (s.x - s.was)
-        tracked = s.s + (g - s.g)
+        tracked = s.tracker.at(net, g)
         if self.combine == "both":
             tracked = tracked if k == 0 else net.mix(net.a0, net.exchange(s=tracked).s)  # s^0 = g^0, not W g^0
             mixed = net.mix(net.a0, net.exchange(m=s.x - gamma * tracked).m)
-            return DIGingState(x=mixed + ball, s=tracked, g=g, was=s.x)
+            return DIGingState(x=mixed + ball, tracker=Tracker(tracked, g), was=s.x)
         after = self.combine == "after"
         sent = net.exchange(m=s.x - gamma * tracked if after else s.x, s=tracked)
         mixed = net.mix(net.a0, sent.m)
         x = mixed + ball if after else mixed - gamma * tracked + ball
-        return DIGingState(x=x, s=net.mix(net.a0, sent.s), g=g, was=s.x)
-
-    def weights(self, net: Network, s: DIGingState) -> Floats:
-        """The weights never change."""
-        return net.a0
-
-    def scale(self, net: Network, s: DIGingState) -> None:
-        """Symmetric weights need no Perron vector: it is 1/n."""
+        return DIGingState(x=x, tracker=Tracker(net.mix(net.a0, sent.s), g), was=s.x)

@@ -1,11 +1,10 @@
 """Exact diffusion, or D2: adapt, correct, combine."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
@@ -20,7 +19,7 @@ class ExactDiffusionState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactDiffusion:
+class ExactDiffusion(Algorithm[ExactDiffusionState]):
     r"""Exact diffusion: adapt, correct by what the last combination changed, combine.
 
     .. math::
@@ -50,10 +49,9 @@ class ExactDiffusion:
 
     step_size: float | Schedule
 
-    needs: ClassVar[Needs] = "undirected links"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
-    relies_on: ClassVar[str] = "corrections that sum to zero, which needs columns that sum to one every time"
-    exact: ClassVar[bool] = True
+    needs = "undirected links"
+    relies_on = "corrections that sum to zero, which needs columns that sum to one every time"
+    exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -61,10 +59,6 @@ class ExactDiffusion:
     def init(self, net: Network, x0: Floats) -> ExactDiffusionState:
         """Start from ``x0``, with nothing to correct yet."""
         return ExactDiffusionState(x=x0, psi=x0)
-
-    def point(self, s: ExactDiffusionState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
 
     def step(self, net: Network, gradient: Gradient, s: ExactDiffusionState, k: int) -> ExactDiffusionState:
         """Adapt, correct, combine."""
@@ -76,6 +70,3 @@ class ExactDiffusion:
         """Return the weights in use: half of the initial ones, and half at home."""
         graph = net.graph
         return (net.a0 + net.block((graph.sources == graph.targets).astype(float))) / 2
-
-    def scale(self, net: Network, s: ExactDiffusionState) -> None:
-        """Symmetric weights need no Perron vector: it is 1/n."""

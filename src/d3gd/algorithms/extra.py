@@ -1,11 +1,10 @@
 """EXTRA: decentralized gradient descent corrected by its own past."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
@@ -20,7 +19,7 @@ class EXTRAState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EXTRA:
+class EXTRA(Algorithm[EXTRAState]):
     r"""EXTRA: the difference of two DGD iterations, of which one mixes with half the weights.
 
     .. math::
@@ -50,10 +49,9 @@ class EXTRA:
 
     step_size: float | Schedule
 
-    needs: ClassVar[Needs] = "undirected links"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
-    relies_on: ClassVar[str] = "corrections that sum to zero, which needs columns that sum to one every time"
-    exact: ClassVar[bool] = True
+    needs = "undirected links"
+    relies_on = "corrections that sum to zero, which needs columns that sum to one every time"
+    exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -62,20 +60,9 @@ class EXTRA:
         """Start from ``x0``; taking it back makes the first iteration one of DGD."""
         return EXTRAState(x=x0, m=x0)
 
-    def point(self, s: EXTRAState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
-
     def step(self, net: Network, gradient: Gradient, s: EXTRAState, k: int) -> EXTRAState:
         """Mix and step, less what the previous iteration brought with half the weights."""
         sent = net.exchange(x=s.x)
         push = at(self.step_size, k) * gradient()  # while messages are on their way
         mixed = net.mix(net.a0, sent.x)
         return EXTRAState(x=s.x + mixed - push - s.m, m=(s.x + mixed) / 2 - push)
-
-    def weights(self, net: Network, s: EXTRAState) -> Floats:
-        """The weights never change."""
-        return net.a0
-
-    def scale(self, net: Network, s: EXTRAState) -> None:
-        """Symmetric weights need no Perron vector: it is 1/n."""

@@ -1,16 +1,15 @@
 """Gradient tracking with row-stochastic weights."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import numpy as np
-
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient, Needs
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
 from d3gd.network import Network
+from d3gd.rules.base import Now
 from d3gd.rules.mixing import planned_for_mixing
-from d3gd.rules.scale import Given, Perron, Tracked, scale_by
+from d3gd.rules.scale import Given, Perron, Scale, scale_by
+from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import Common, PerAgent
 from d3gd.validation import one_of, positive, within
@@ -20,15 +19,14 @@ class FROSTState(NamedTuple):
     """The memory of FROST."""
 
     x: PerAgent  # (agents, d)  models
-    s: PerAgent  # (agents, d)  A s^{k-1}: lags, for the gradient at x^k is not known before iteration k
-    g: PerAgent  # (agents, d)  the gradient of iteration k - 1, over the Perron weight of then
+    tracker: Tracker
     was: PerAgent  # (agents, d)  the models of iteration k - 1
     a: Common  # (all edges,)   the weights, planned before the first iteration
     Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; (agents, 1) where pi_i is known
 
 
 @dataclass(frozen=True, kw_only=True)
-class FROST:
+class FROST(Algorithm[FROSTState]):
     r"""Row-stochastic gradient tracking: every agent follows the sum of all gradients, so none is left to disagree on.
 
     .. math::
@@ -81,9 +79,8 @@ class FROST:
     perron: Perron = "known"
     momentum: float = 0.0
 
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
-    relies_on: ClassVar[str] = "the sum that it tracks, which needs the same Perron vector in every iteration"
-    exact: ClassVar[bool] = True
+    relies_on = "the sum that it tracks, which needs the same Perron vector in every iteration"
+    exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -98,31 +95,28 @@ class FROST:
         return "in-neighbours" if self.rule == "fixed" and self.perron == "tracked" else "the network"
 
     @property
-    def _scale(self) -> Tracked | Given:
+    def _scale(self) -> Scale:
         return scale_by(self.perron)
 
     def init(self, net: Network, x0: Floats) -> FROSTState:
         r"""Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
-        zeros = np.zeros_like(x0)
         a = planned_for_mixing(net, lazy=self.combine == "before") if self.rule == "mixing" else net.everywhere_a0
-        return FROSTState(x=x0, s=zeros, g=zeros, was=x0, a=a, Y=self._scale.init(net, a))
-
-    def point(self, s: FROSTState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
+        scale = Given(a) if self.perron == "known" else self._scale
+        return FROSTState(x=x0, tracker=untracked(x0), was=x0, a=a, Y=scale.init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
         """Take up the change of the gradient, step, and mix."""
-        a = net.block(s.a)
-        scaled = gradient() / self._scale.own(net, s.Y)
-        tracked = s.s + (scaled - s.g)
-        push = at(self.step_size, k) / net.n * tracked
+        scale, now = self._scale, Now(k=k, gamma=at(self.step_size, k), a=net.block(s.a))
+        scaled = gradient() / scale.own(net, s.Y)
+        tracked = s.tracker.at(net, scaled)
+        push = now.gamma / net.n * tracked
         after, ball = self.combine == "after", self.momentum * (s.x - s.was)
-        sent = net.exchange(m=s.x - push if after else s.x, s=tracked, **self._scale.message(s.Y))
-        mixed = net.mix(a, sent.m)
-        Y = self._scale.advance(net, s.Y, a, sent)
+        Y, message = scale.message(net, s.Y, now)
+        sent = net.exchange(m=s.x - push if after else s.x, s=tracked, **message)
+        mixed = net.mix(now.a, sent.m)
         x = mixed + ball if after else mixed - push + ball
-        return s._replace(x=x, s=net.mix(a, sent.s), g=scaled, was=s.x, Y=Y)
+        tracker = Tracker(net.mix(now.a, sent.s), scaled)
+        return s._replace(x=x, tracker=tracker, was=s.x, Y=scale.end(net, Y, sent, now))
 
     def weights(self, net: Network, s: FROSTState) -> Floats:
         """Return the weights in use."""

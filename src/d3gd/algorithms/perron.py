@@ -1,18 +1,19 @@
 """PerronD3GD: weights that know what they do to the Perron vector."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.network import Network
-from d3gd.rules.base import Rule
+from d3gd.rules.base import Now, Rule
 from d3gd.rules.fixed import Fixed
 from d3gd.rules.local import Local
 from d3gd.rules.planned import Planned
+from d3gd.rules.updates import corrected, correction
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.steady.planner import PLANNED_UP_TO
@@ -28,7 +29,7 @@ class PerronState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerronD3GD:
+class PerronD3GD(Algorithm[PerronState]):
     r"""D3GD beyond the paper: weights that know what they do to the Perron vector, and a correction for the rest.
 
     Each agent steps with its exact Perron weight, corrects by what it remembers of past disagreement, and mixes:
@@ -84,7 +85,7 @@ class PerronD3GD:
     combine: Literal["after", "before"] = "after"
     correct: bool = True
 
-    needs: ClassVar[Needs] = "the network"
+    needs = "the network"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -117,32 +118,21 @@ class PerronD3GD:
         """Start from ``x0`` with nothing to correct yet."""
         return PerronState(x=x0, w=np.zeros_like(x0), rule=self._rule(net).init(net, x0))
 
-    def point(self, s: PerronState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
-
     def step(self, net: Network, gradient: Gradient, s: PerronState, k: int) -> PerronState:
         """Step, mix, and let the rule watch."""
-        g = gradient()
         gamma, rule, n = at(self.step_size, k), self._rule(net), net.n
-        r = rule.begin(net, s.rule, g, s.w, gamma, k)
-        use, w = rule.use(net, r), rule.carry(s.rule, r, s.w)
-        beta = use.gain
-
-        def pushed(x: Floats, g: Floats, w: Floats, pi: Floats) -> Floats:
-            return x - (gamma / n * g + w) / pi
-
+        now = Now(k=k, gamma=gamma, x=s.x, g=gradient(), w=s.w)
+        r = rule.begin(net, s.rule, now)
+        (a, pi, beta), w = rule.use(net, r), rule.carry(s.rule, r, s.w)
         after = self.combine == "after"
-        m = net.rowwise(pushed, s.x, g, w, use.pi) if after else s.x
-        r, extra = rule.send(net, r, s.x, g, m)
-        sent = net.exchange(m=m, **extra)
-        x = net.mix(use.a, sent.m)
-        new = w
-        if self.correct:
-            new = net.rowwise(lambda w, pi, m, mixed: w + beta * pi * (m - mixed), w, use.pi, m, x)
-        if not after:
-            x = net.rowwise(pushed, x, g, w, use.pi, out=x)
-        return PerronState(x=x, w=new, rule=rule.end(net, r, sent, s.x, x, gamma))
+        m = corrected(net, s.x, now.g, w, pi, gamma=gamma, n=n) if after else s.x
+        now = now._replace(a=a, m=m)
+        r, message = rule.message(net, r, now)
+        sent = net.exchange(m=m, **message)
+        mixed = net.mix(a, sent.m)
+        x = mixed if after else corrected(net, mixed, now.g, w, pi, gamma=gamma, n=n)
+        w = correction(net, w, pi, m, mixed, beta=beta) if self.correct else w
+        return PerronState(x=x, w=w, rule=rule.end(net, r, sent, now._replace(new=x)))
 
     def weights(self, net: Network, s: PerronState) -> Floats:
         """Return the weights in use."""

@@ -1,15 +1,13 @@
 """Push-DIGing: gradient tracking with push-sum."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.rules.push import Mass, gather, split, unit_mass
+from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import positive
@@ -19,13 +17,12 @@ class PushDIGingState(NamedTuple):
     """The memory of Push-DIGing."""
 
     u: PerAgent  # (agents, d)  what is pushed; the models are u / w
-    s: PerAgent  # (agents, d)  C s^{k-1}: lags, for the gradient at x^k is not known before iteration k
-    g: PerAgent  # (agents, d)  the gradient of iteration k - 1
+    tracker: Tracker
     mass: Mass  # w
 
 
 @dataclass(frozen=True, kw_only=True)
-class PushDIGing:
+class PushDIGing(Algorithm[PushDIGingState]):
     r"""Push-DIGing: models and gradient trackers are both pushed, and models divided by a mass that is pushed too.
 
     .. math::
@@ -55,17 +52,16 @@ class PushDIGing:
 
     step_size: float | Schedule
 
-    needs: ClassVar[Needs] = "out-degrees"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
-    relies_on: ClassVar[str] = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
-    exact: ClassVar[bool] = True
+    needs = "out-degrees"
+    relies_on = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
+    exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
 
     def init(self, net: Network, x0: Floats) -> PushDIGingState:
         """Start from ``x0`` and unit mass; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
-        return PushDIGingState(u=x0, s=np.zeros_like(x0), g=np.zeros_like(x0), mass=unit_mass(net))
+        return PushDIGingState(u=x0, tracker=untracked(x0), mass=unit_mass(net))
 
     def point(self, s: PushDIGingState) -> Floats:
         """Gradients are wanted at the models, u / w."""
@@ -74,10 +70,11 @@ class PushDIGing:
     def step(self, net: Network, gradient: Gradient, s: PushDIGingState, k: int) -> PushDIGingState:
         """Take up the change of the gradient, step, and push."""
         g = gradient()
-        tracked = s.s + (g - s.g)
+        tracked = s.tracker.at(net, g)
         pushed = s.u - at(self.step_size, k) * tracked
         sent = net.exchange(u=split(net, pushed), s=split(net, tracked), w=split(net, s.mass.w))
-        return PushDIGingState(u=gather(net, sent.u), s=gather(net, sent.s), g=g, mass=s.mass.pushed(net, sent.w))
+        tracker = Tracker(gather(net, sent.s), g)
+        return PushDIGingState(u=gather(net, sent.u), tracker=tracker, mass=s.mass.pushed(net, sent.w))
 
     def weights(self, net: Network, s: PushDIGingState) -> Floats:
         """Return the row-stochastic weights on models that the last push amounted to."""

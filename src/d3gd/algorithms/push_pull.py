@@ -1,15 +1,13 @@
 """Push-Pull: gradient tracking with row-stochastic weights for models and column-stochastic ones for gradients."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import numpy as np
-
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.rules.push import gather, shares, split
+from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.spectrum import perron
 from d3gd.state import PerAgent, Scalar
@@ -20,14 +18,13 @@ class PushPullState(NamedTuple):
     """The memory of Push-Pull."""
 
     x: PerAgent  # (agents, d)  models
-    s: PerAgent  # (agents, d)  C s^{k-1}: lags, for the gradient at x^k is not known before iteration k
-    g: PerAgent  # (agents, d)  the gradient of iteration k - 1
+    tracker: Tracker
     was: PerAgent  # (agents, d)  the models of iteration k - 1
     share: Scalar  # n pi_A . pi_C, by which the step is divided
 
 
 @dataclass(frozen=True, kw_only=True)
-class PushPull:
+class PushPull(Algorithm[PushPullState]):
     r"""Push-Pull, or AB: models are pulled with weights A, gradients pushed with weights C.
 
     .. math::
@@ -69,10 +66,9 @@ class PushPull:
     combine: Literal["after", "before"] = "after"
     momentum: float = 0.0
 
-    needs: ClassVar[Needs] = "out-degrees"
-    survives: ClassVar[frozenset[Hardship]] = frozenset()
-    relies_on: ClassVar[str] = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
-    exact: ClassVar[bool] = True
+    needs = "out-degrees"
+    relies_on = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
+    exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -83,27 +79,15 @@ class PushPull:
         """Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
         pull = perron(net.graph.matrix(net.everywhere_a0))
         push = perron(net.graph.matrix(shares(net)).T)
-        zeros = np.zeros_like(x0)
-        return PushPullState(x=x0, s=zeros, g=zeros, was=x0, share=float(net.n * (pull @ push)))
-
-    def point(self, s: PushPullState) -> Floats:
-        """Gradients are wanted at the models."""
-        return s.x
+        return PushPullState(x=x0, tracker=untracked(x0), was=x0, share=float(net.n * (pull @ push)))
 
     def step(self, net: Network, gradient: Gradient, s: PushPullState, k: int) -> PushPullState:
         """Take up the change of the gradient, step, pull the models and push the gradients."""
         g = gradient()
-        tracked = s.s + (g - s.g)
+        tracked = s.tracker.at(net, g)
         along = at(self.step_size, k) / s.share * tracked
         after, ball = self.combine == "after", self.momentum * (s.x - s.was)
         sent = net.exchange(m=s.x - along if after else s.x, s=split(net, tracked))
         mixed = net.mix(net.a0, sent.m)
         x = mixed + ball if after else mixed - along + ball
-        return s._replace(x=x, s=gather(net, sent.s), g=g, was=s.x)
-
-    def weights(self, net: Network, s: PushPullState) -> Floats:
-        """Return the weights of the models, which never change."""
-        return net.a0
-
-    def scale(self, net: Network, s: PushPullState) -> None:
-        """Agents know no Perron weight of their own."""
+        return s._replace(x=x, tracker=Tracker(gather(net, sent.s), g), was=s.x)

@@ -1,11 +1,10 @@
 """Gradient push: push-sum with gradients."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from d3gd.algorithms.base import Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
-from d3gd.conditions import Hardship
 from d3gd.network import Network
 from d3gd.rules.push import Mass, gather, split, unit_mass
 from d3gd.schedules import Schedule, at
@@ -21,7 +20,7 @@ class SGPState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGP:
+class SGP(Algorithm[SGPState]):
     r"""Stochastic gradient push, or subgradient-push: models are pushed, and divided by a mass that is pushed too.
 
     .. math::
@@ -50,11 +49,10 @@ class SGP:
 
     step_size: float | Schedule
 
-    needs: ClassVar[Needs] = "out-degrees"
+    needs = "out-degrees"
     # Late messages change how much mass there is, and with it the length of steps, but not who has a share in them.
-    survives: ClassVar[frozenset[Hardship]] = frozenset({"delay"})
-    relies_on: ClassVar[str] = "columns that sum to one: what is sent and never read is mass that is lost"
-    exact: ClassVar[bool] = False
+    survives = frozenset({"delay"})
+    relies_on = "columns that sum to one: what is sent and never read is mass that is lost"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)

@@ -14,11 +14,15 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-DIVERGED, USAGE, FAILED, INTERRUPTED, PIPE = 3, 2, 1, 130, 141  # exit codes
+DIVERGED, USAGE, FAILED, INTERRUPTED, PIPE, TERMINATED = 3, 2, 1, 130, 141, 143  # exit codes
 
 
 class StoppedError(Exception):
-    """Ctrl-C, with what to say about it."""
+    """Ctrl-C or SIGTERM, with what to say about it and the exit code."""
+
+    def __init__(self, text: str, code: int = INTERRUPTED) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def _version(wanted: bool) -> None:

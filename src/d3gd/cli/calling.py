@@ -3,12 +3,14 @@
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 import typer
 
 from d3gd.cli.base import FAILED, INTERRUPTED, PIPE, USAGE, StoppedError, app
-from d3gd.errors import D3GDError
+from d3gd.errors import D3GDError, PatienceWarning, printable
 
 
 def main() -> None:
@@ -23,6 +25,12 @@ def call(args: Sequence[str]) -> int:
         args: What follows ``d3gd``. ``--debug`` may stand anywhere, and then errors keep their traceback.
     """
     debug = "--debug" in args
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        return _called(args, debug)
+
+
+def _called(args: Sequence[str], debug: bool) -> int:
     try:
         code = app([arg for arg in args if arg != "--debug"], prog_name="d3gd", standalone_mode=False)
         sys.stdout.flush()
@@ -30,7 +38,7 @@ def call(args: Sequence[str]) -> int:
         _hush()
         return PIPE
     except StoppedError as stop:
-        return _say(str(stop), INTERRUPTED)
+        return _say(str(stop), stop.code)
     except (D3GDError, typer.TyperException) as error:
         if debug:
             traceback.print_exc()
@@ -53,8 +61,21 @@ def _usage(error: typer.TyperException, args: Sequence[str]) -> str:
     return f"{error.format_message().rstrip('.?')}; see: {' '.join(helping)}"
 
 
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print our own warnings as what they are, and others with the place they come from."""
+    ours = issubclass(category, PatienceWarning)
+    _say(f"warning: {message}" if ours else warnings.formatwarning(message, category, filename, lineno), 0)
+
+
 def _say(text: str, code: int) -> int:
-    print(" ".join(text.splitlines()), file=sys.stderr)
+    print(printable(" ".join(text.splitlines())), file=sys.stderr)
     return code
 
 

@@ -21,6 +21,7 @@ def compare(
     out: Annotated[Path, typer.Option(help="Where runs, tables and curves go.")] = Path("comparison"),
     iterations: Annotated[int | None, typer.Option(help="The budget of every run, instead of the file's.")] = None,
     budget_bytes: Annotated[int | None, typer.Option(help="The budget in bytes over all links.")] = None,
+    budget_gradients: Annotated[int | None, typer.Option(help="The budget in gradients per agent.")] = None,
     seeds: Annotated[
         int | None, typer.Option(help="How many random draws to take medians over. [default: 5, quick 3]")
     ] = None,
@@ -63,6 +64,7 @@ def compare(
             only=None if methods is None else methods.split(","),
             iterations=iterations,
             budget_bytes=budget_bytes,
+            budget_gradients=budget_gradients,
             metric=metric,
             target=target,
             seeds=seeds,
@@ -70,11 +72,13 @@ def compare(
             quick=quick,
             out=out,
             jobs=jobs,
+            progress=True,
         )
     except KeyboardInterrupt:
         raise StoppedError(f"interrupted; {out} keeps the finished runs; the same command goes on") from None
     comparison.show()
-    print(f"wrote compare.md, compare.csv, compare.json, curves.png and curves.pdf into {out}")
+    for name in ("compare.md", "compare.csv", "compare.json", "curves.png", "curves.pdf"):
+        print(f"wrote {out / name}")
 
 
 def _numbers(option: str, text: str) -> list[float]:

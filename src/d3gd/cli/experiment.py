@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from d3gd.cli.base import DIVERGED, INTERRUPTED, USAGE, StoppedError, app
+from d3gd.cli.base import DIVERGED, INTERRUPTED, TERMINATED, USAGE, StoppedError, app
 from d3gd.errors import D3GDError, RecordError
 
 _EXAMPLE = Path(__file__).parents[1] / "config" / "example.toml"
@@ -75,6 +75,8 @@ def run(
     """
     from d3gd.cli import screens
     from d3gd.config.experiment import load
+    from d3gd.distributed.interrupts import TerminatedError
+    from d3gd.runs import folder as layout
     from d3gd.transports.launch import connect, is_first
 
     try:
@@ -89,31 +91,30 @@ def run(
             with ranks.together():
                 plan = load(experiment, iterations=iterations, seed=seed)
                 folder = out or Path("runs") / f"{experiment.stem}-{plan.seed}"
-                if ranks.rank == 0 and (folder / "settings.json").exists() and not resume:
-                    raise RecordError(_already(folder))
-                if ranks.rank == 0 and resume and not (folder / "settings.json").exists():
-                    print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
+                if ranks.rank == 0 and not (resume and layout.is_started(folder)):
+                    layout.require_free(folder)
+                    if resume:
+                        print(f"nothing to resume in {folder}: starting from the beginning", file=sys.stderr)
             result = plan.run(folder, resume=resume, progress=progress, transport=ranks)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TerminatedError) as stop:
+        code = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
         if ranks.rank > 0:
-            raise SystemExit(INTERRUPTED) from None  # one process says it
-        copy = folder / "experiment.toml"
-        source = copy if copy.exists() else experiment
-        again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])
-        saved = any(folder.glob("checkpoints/*/manifest.json"))
-        if not saved:
-            raise StoppedError(f"interrupted before the first checkpoint; start again with: {again}") from None
-        raise StoppedError(f"interrupted; the checkpoint in {folder} is good; go on with: {again}") from None
+            raise SystemExit(code) from None  # one process says it
+        raise StoppedError(_stopped(folder, experiment), code) from None
     if ranks.rank == 0:
         screens.show_result(result, folder, experiment)
     raise typer.Exit(DIVERGED if result.status == "diverged" else 0)
 
 
-def _already(folder: Path) -> str:
-    """Say that a folder is taken, and from where its run can go on."""
-    saved = sorted(path.parent.name for path in folder.glob("checkpoints/*/manifest.json"))
-    where = f" from iteration {int(saved[-1])}" if saved and not (folder / "result.json").exists() else ""
-    return f"{folder} already holds a run; go on with it{where} (--resume) or choose another folder (--out)"
+def _stopped(folder: Path, experiment: Path) -> str:
+    """Say that a run was stopped, and how to go on."""
+    from d3gd.runs import folder as layout
+
+    source = layout.experiment_in(folder) or experiment
+    again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])
+    if layout.resumable_from(folder) is None:
+        return f"interrupted before the first checkpoint; start again with: {again}"
+    return f"interrupted; the checkpoint in {folder} is good; go on with: {again}"
 
 
 @app.command()
@@ -137,8 +138,9 @@ def plot(
     """
     from d3gd.plots import labels_of, plot_runs
     from d3gd.result import Result
+    from d3gd.runs.folder import is_finished
 
-    finished = [run for run in runs if (run / "result.json").exists()]
+    finished = [run for run in runs if is_finished(run)]
     if finished and len(finished) < len(runs):
         left_out = ", ".join(str(run) for run in runs if run not in finished)
         print(f"left out, not finished: {left_out}", file=sys.stderr)

@@ -17,9 +17,13 @@ def graph(
         list[str] | None,
         typer.Argument(metavar="KIND|FILE.toml", help="A kind with its --key value pairs, or an experiment."),
     ] = None,
-    edges: Annotated[Path | None, typer.Option(help="A CSV file with the columns source,target.")] = None,
+    edges: Annotated[Path | None, typer.Option(help="A CSV file with the columns source,target[,weight].")] = None,
     weights: Annotated[
-        str | None, typer.Option(help="metropolis, uniform, lazy or fastest_mixing. [default: metropolis]")
+        str | None,
+        typer.Option(
+            help="metropolis, uniform, lazy, fastest_mixing, or edges: the column weight of a file of links. "
+            "[default: that column if there is one, else metropolis]"
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
@@ -39,6 +43,7 @@ def graph(
     """
     from d3gd.cli import screens
     from d3gd.config.experiment import load, make
+    from d3gd.config.inputs import has_weights
 
     names, keys = _named_and_keyed(words or [])
     if edges is not None:
@@ -56,15 +61,16 @@ def graph(
         plan = load(name, optional=("algorithm", "iterations"), weights=weights and {"kind": weights})
         (network, matrix), kind = plan.network(), plan.parts["weights"]["kind"]
     else:
-        kind = weights or "metropolis"
+        kind = weights or ("edges" if edges is not None and has_weights(str(edges)) else "metropolis")
         network = make("graph", {"kind": name, **keys}, "d3gd graph")
-        matrix = make("weights", {"kind": kind}, "d3gd graph", graph=network)
+        file = {"file": str(edges)} if kind == "edges" and edges is not None else {}
+        matrix = make("weights", {"kind": kind, **file}, "d3gd graph", graph=network)
     screens.show_network(network, matrix, kind, as_json=json)
 
 
 def _named_and_keyed(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """Sort words into names and ``--key value`` pairs, whose values are read as in a settings file."""
-    from d3gd.config.experiment import value_of
+    from d3gd.config.toml import value_of
 
     names: list[str] = []
     keys: dict[str, Any] = {}

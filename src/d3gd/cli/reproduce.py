@@ -27,7 +27,7 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's figures and claims.
 
-    Writes both figures, the raw curves, and a table of every claim beside what was found here.
+    Writes both figures, the raw curves, and a table of every claim beside what was found here; says where.
 
     \b
     Examples:
@@ -36,4 +36,4 @@ def reproduce(
     """
     from d3gd.reproduce.report import reproduce as reproduce_paper
 
-    reproduce_paper(which.value, seeds=seeds, out=out, jobs=jobs)
+    reproduce_paper(which.value, seeds=seeds, out=out, jobs=jobs, progress=True)

@@ -13,7 +13,7 @@ from d3gd.arrays import CSR
 from d3gd.config.experiment import KINDS
 from d3gd.config.schema import keys_of
 from d3gd.digraph import Digraph
-from d3gd.errors import D3GDError
+from d3gd.errors import D3GDError, printable
 from d3gd.result import Result
 from d3gd.weights import perron, spectral_gap
 
@@ -25,7 +25,7 @@ def show_result(result: Result, folder: Path, experiment: Path) -> None:
     table = _table("", "at the start", "at the end")
     for name, values in result.metrics.items():
         if values.ndim == 1:
-            table.add_row(name, _number(values[0]), _number(values[-1]))
+            table.add_row(_plain(name), _number(values[0]), _number(values[-1]))
     kind, last = result.settings["algorithm"]["kind"], int(result.iterations[-1])
     colour = "red" if result.status == "diverged" else "green"
     console = _console()
@@ -33,9 +33,20 @@ def show_result(result: Result, folder: Path, experiment: Path) -> None:
     line = f"{kind} [{colour}]{result.status}[/] at iteration {last} in {result.seconds:.1f} s{message}"
     console.print(line, soft_wrap=True)
     console.print(table)
-    print(f"wrote {folder}")
-    print(f"next:  {shlex.join(['d3gd', 'plot', str(folder)])}")
-    print(f"       {shlex.join(['d3gd', 'run', str(experiment), '--seed', str(int(result.settings['seed']) + 1)])}")
+    print(printable(f"wrote {folder}"))
+    print(printable(f"next:  {shlex.join(['d3gd', 'plot', str(folder)])}"))
+    if result.status == "diverged":
+        print(printable(f"       {_smaller_step(result.settings['algorithm'], experiment)}"))
+        return
+    seed = str(int(result.settings["seed"]) + 1)
+    print(printable(f"       {shlex.join(['d3gd', 'run', str(experiment), '--seed', seed])}"))
+
+
+def _smaller_step(algorithm: dict[str, Any], experiment: Path) -> str:
+    """Say how to go on after divergence."""
+    step = algorithm.get("step_size")
+    tenth = f"step_size = {step / 10:.3g}" if isinstance(step, (int, float)) else "a smaller step_size"
+    return f"set {tenth} under [algorithm] in {experiment}, and run it into another folder (--out)"
 
 
 def show_kinds() -> None:
@@ -77,7 +88,7 @@ def show_network(graph: Digraph, weights: CSR, kind: str, *, as_json: bool) -> N
         table.add_row("strongly connected", "[red]no[/]", "")
     _console().print(table)
     if facts["note"]:
-        print(f"\nnote: {facts['note']}")
+        print(f"\nnote: {printable(facts['note'])}")
 
 
 def network_facts(graph: Digraph, weights: CSR, kind: str) -> dict[str, Any]:
@@ -126,7 +137,7 @@ def _number(value: Any) -> str:
 def _plain(text: str) -> str:
     from rich.markup import escape
 
-    return escape(text)
+    return str(escape(printable(text)))
 
 
 def _table(*columns: str) -> Any:

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from d3gd.arrays import CSR
 from d3gd.comparison.methods import Maker, chosen
 from d3gd.comparison.plan import Plan
@@ -21,6 +23,7 @@ from d3gd.conditions import Conditions
 from d3gd.config.experiment import load
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
+from d3gd.validation import count
 
 DEFAULT = Path(__file__).parents[1] / "config" / "compare.toml"
 TUNING = 10_000  # the first seed that steps are tuned on, counted from the first that is reported
@@ -38,6 +41,7 @@ def compare(
     only: Sequence[str] | None = None,
     iterations: int | None = None,
     budget_bytes: int | None = None,
+    budget_gradients: int | None = None,
     metric: str | None = None,
     target: float | None = None,
     seeds: int | None = None,
@@ -61,6 +65,8 @@ def compare(
             "mine"]``; by default all.
         iterations: The budget of every run.
         budget_bytes: The budget in bytes over all links, instead or beside.
+        budget_gradients: The budget in gradients per agent, instead or beside: fair to methods that evaluate several in
+            an iteration.
         metric: What decides, ``"stationarity"`` by default, ``"loss"``, ``"disagreement"`` or test ``"error"``.
         target: The level of the metric whose cost is told; by default where half of the methods end.
         seeds: How many networks, data sets and draws of noise to take medians over; 5 by default, 3 if quick.
@@ -68,7 +74,7 @@ def compare(
         quick: Fewer seeds and steps, and at most 300 iterations unless they are given.
         out: A folder for tables, curves and all runs. What it holds already is not run again.
         jobs: How many runs go on side by side; by default one per core.
-        progress: Show a progress bar; by default only on a terminal.
+        progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
 
     Returns:
         The rows, best first. A method that diverges at every step, that raises an error, or that cannot run on the
@@ -98,7 +104,7 @@ def compare(
         experiment = load(DEFAULT if graph is None else graph, optional=("algorithm", "iterations"))
         # Other processes may have been started in another folder than the file's.
         scenario, first = FromFile(replace(experiment, path=experiment.path.resolve())), experiment.seed
-        if iterations is None and budget_bytes is None:
+        if iterations is None and budget_bytes is None and budget_gradients is None:
             iterations = experiment.settings.get("iterations")
             iterations = iterations if iterations is None or not quick else min(iterations, _QUICK_ITERATIONS)
         aim = experiment.settings.get("target", {}).get(metric or "stationarity") if target is None else target
@@ -107,19 +113,22 @@ def compare(
     else:
         scenario = Given(graph, problem, weights, conditions)
     seeds = _SEEDS[quick] if seeds is None else seeds
-    for name, value in (("seeds", seeds), ("jobs", 1 if jobs is None else jobs)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < TUNING:
-            raise SettingsError(f"{name} = {value!r}: it must be a whole number from 1 to {TUNING - 1}")
+    count("seeds", seeds, least=1)
+    count("jobs", 1 if jobs is None else jobs, least=1)
+    if seeds >= TUNING:
+        raise SettingsError(f"seeds = {seeds}: it must be less than {TUNING}, where the seeds of tuning begin")
+    if aim is not None and not np.isfinite(aim):
+        raise SettingsError(f"target = {aim}: it must be a finite number, such as 0.01")
     plan = Plan(
         scenario=scenario,
         methods=chosen(only, methods, scenario.case(first).conditions),
-        budget=Budget(iterations, budget_bytes),
+        budget=Budget(iterations, budget_bytes, budget_gradients),
         metric=metric or "",
-        target=aim,
-        seeds=tuple(range(first, first + seeds)),
+        target=None if aim is None else float(aim),
+        seeds=tuple(range(first, first + int(seeds))),
         tuning_seeds=tuple(range(first + TUNING, first + TUNING + _TUNING_SEEDS[quick])),
         grid=_grid(steps, quick),
-        jobs=jobs or cpu_count(),
+        jobs=int(jobs or cpu_count()),
         progress=progress,
     )
     with ExitStack() as stack:

@@ -13,7 +13,7 @@ from d3gd.comparison.numbers import quantile
 from d3gd.comparison.runs import Run, between
 from d3gd.comparison.summary import Row
 from d3gd.errors import SettingsError
-from d3gd.plots import DPI, PALETTE, STYLE, TITLES
+from d3gd.plots import DPI, PALETTE, STYLE, TITLES, plain_label
 
 if TYPE_CHECKING:
     from d3gd.comparison.result import Comparison
@@ -51,15 +51,18 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
     unit, size = next(((u, s) for u, s in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if most >= 2 * s), ("bytes", 1.0))
     axes = {
         "iterations": ("iteration", 1.0),
+        "gradients": ("gradients per agent", 1.0),
         "bytes": (f"sent over all links ({unit})", size),
         "seconds": ("time (s)", 1),
     }
+    if not any(_evaluates_otherwise(run) for row in rows for run in comparison.runs[row.method]):
+        del axes["gradients"]
     with mpl.rc_context({**STYLE, "axes.titlesize": 10, "font.size": 9.5}):
         entries = len(rows) + len({row.needs for row in rows})
         height = max(_HEIGHT, _ENTRY * (entries + 2))
-        figure = Figure(figsize=(3 * _WIDTH + _LEGEND, height), dpi=DPI, layout="constrained")
+        figure = Figure(figsize=(len(axes) * _WIDTH + _LEGEND, height), dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
-        panels = figure.subplots(1, 3, sharey=True)
+        panels = figure.subplots(1, len(axes), sharey=True)
         bounds = _bounds(comparison, rows)
         for panel, (axis, (label, scale)) in zip(panels, axes.items(), strict=True):
             if bounds is not None:
@@ -73,8 +76,8 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
             _number(panel, ends, looks)
             panel.set_xlabel(label)
             panel.set_xlim(left=0)
-        panels[0].set_ylabel(TITLES.get(comparison.metric, comparison.metric))
-        figure.suptitle(_safe(comparison.title), fontsize=10)
+        panels[0].set_ylabel(TITLES.get(comparison.metric, plain_label(comparison.metric)))
+        figure.suptitle(plain_label(comparison.title), fontsize=10)
         if rows:
             _legend(figure, rows, looks)
         found = {}
@@ -83,6 +86,11 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
             figure.savefig(content, format=suffix[1:], metadata={"CreationDate": None} if suffix == ".pdf" else None)
             found[suffix] = content.getvalue()
     return found
+
+
+def _evaluates_otherwise(run: Run) -> bool:
+    """Whether a method evaluates more or fewer gradients than one per iteration."""
+    return not np.array_equal(run.curves["gradients"], run.curves["iterations"])
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
@@ -223,13 +231,8 @@ def _legend(figure: Any, rows: Sequence[Row], looks: Mapping[str, Any]) -> None:
         for row in here:
             look = looks[row.method]
             handles.append(Line2D([], [], **look))
-            labels.append(_safe(f"{look['label']}  {row.method}"[:40]))
+            labels.append(plain_label(f"{look['label']}  {row.method}"[:40]))
     legend = figure.legend(handles, labels, loc="outside right center", fontsize=8.5, handlelength=3.0)
     for handle, text in zip(handles, legend.get_texts(), strict=True):
         if handle.get_linestyle() == "None":
             text.set(fontweight="bold", x=text.get_position()[0])
-
-
-def _safe(text: str) -> str:
-    """Keep a user's dollar signs from being taken for mathematics."""
-    return " ".join(text.split()).replace("$", r"\$")

@@ -1,24 +1,25 @@
 """A comparison that is to be made: which runs it takes, which are there already, and what comes of them."""
 
-import inspect
-import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from d3gd import __version__
 from d3gd.algorithms.base import Algorithm, require_admissible
-from d3gd.algorithms.identity import describe
+from d3gd.algorithms.identity import Identity, describe, identify
 from d3gd.comparison.methods import Maker
 from d3gd.comparison.result import Comparison
-from d3gd.comparison.runs import Piece, Run, read, recorded
+from d3gd.comparison.runs import Piece, Run, read, recorded, told
 from d3gd.comparison.scenario import Budget, Case, Scenario
 from d3gd.comparison.summary import Row, ranked, row_of, target_of, with_costs
 from d3gd.comparison.tuning import Grid, Key, Tuned, tune
 from d3gd.config.schema import unknown
 from d3gd.digest import digest
 from d3gd.errors import D3GDError, ProblemError, RecordError
+from d3gd.problems import Problem
 from d3gd.runs import files
 from d3gd.runs.trials import run_missing
 
@@ -40,7 +41,7 @@ class Plan:
         tuning_seeds: To choose steps by.
         grid: The steps.
         jobs: How many runs go on side by side.
-        progress: Whether to show a bar; None for on a terminal only.
+        progress: Whether to show progress; None for on a terminal only.
     """
 
     scenario: Scenario
@@ -66,6 +67,7 @@ class Plan:
             rows += [refusal] if refusal else []
             bias[name] = [] if refusal else self._bias(make(self.grid.start[0]))
         able = [name for name in self.methods if name not in {row.method for row in rows}]
+        self._say_what_is_run_again(able, out)
         tuned = self._tuned(able, out, tuned_by)
         _require_any(tuned)
         keys = [
@@ -126,7 +128,7 @@ class Plan:
     @property
     def _metrics(self) -> tuple[str, str]:
         """What ranks and what tunes: disagreement alone would choose the smallest step, with which nobody moves."""
-        known = [name for name in recorded(self.first.problem, self.first.graph.n) if name != "bytes"]
+        known = list(recorded(self.first.problem, self.first.graph.n))
         usual = next(name for name in _STATIONARITY if name in known)
         metric = self.metric or usual
         if metric == "error" and metric not in known:
@@ -141,7 +143,7 @@ class Plan:
             algorithm = make(self.grid.start[0])
             needs[name] = algorithm.needs
         except Exception as error:  # a user's own method may do anything
-            return Row(name, "", "failed", _told(error))
+            return Row(name, "", "failed", told(error))
         try:
             require_admissible(algorithm, self.first.graph, self.first.weights)
         except D3GDError as error:
@@ -169,12 +171,45 @@ class Plan:
         for name, step, seed in keys:
             algorithm = self.methods[name](step)
             piece = Piece(name, step, seed, algorithm, self.scenario, self.budget, judged, along)
-            folder = files.make_folder(out / "runs" / f"{_word(name)}-{digest(name)[:6]}")
-            path = paths[name, step, seed] = folder / f"step-{step:g}-seed-{seed}.json"
-            wanted[path] = piece, digest(self.cases[seed], asdict(self.budget), judged, along, _identity(algorithm))
-        there = [path for path, (_, key) in wanted.items() if _holds(path, key)]
+            path = paths[name, step, seed] = _folder(out, name) / f"step-{step:g}-seed-{seed}.json"
+            files.make_folder(path.parent)
+            settings = [self.cases[seed], asdict(self.budget), judged, along, describe(algorithm), __version__]
+            codes = [self._identity(algorithm), self._problem]
+            wanted[path] = piece, digest(*settings, codes) if not any(code.unknown for code in codes) else ""
+        there = [path for path, (_, key) in wanted.items() if key and _holds(path, key)]
         run_missing(wanted, _run, there=there, jobs=self.jobs, progress=self.progress, what=what)
         return {key: read(files.read_json(path), self.budget) for key, path in paths.items()}
+
+    def _identity(self, algorithm: Algorithm[Any]) -> Identity:
+        """Return what tells a method from others, its code among it: whoever writes one changes it often."""
+        kind = type(algorithm)
+        if kind not in self._kinds:
+            self._kinds[kind] = identify(kind)
+        return identify(algorithm, {kind: self._kinds[kind]})
+
+    @cached_property
+    def _kinds(self) -> dict[type, Identity]:
+        """The methods' classes, each read once and not for every step: much may hang on it."""
+        return {}
+
+    @cached_property
+    def _problem(self) -> Identity:
+        """What tells the problem's code from others; the data of each seed have fingerprints of their own."""
+        problem = self.first.problem
+        return identify(type(problem) if isinstance(problem, Problem) else problem)
+
+    def _say_what_is_run_again(self, able: Sequence[str], out: Path) -> None:
+        """Warn of methods whose kept runs are of no use, since nobody can tell whether they are still theirs."""
+        kept = [name for name in able if _folder(out, name).exists()]
+        found = {f"method {name!r}": self._identity(self.methods[name](self.grid.start[0])) for name in kept}
+        found |= {"every method": Identity(self._problem.digest, self._problem.unknown if kept else ())}
+        for what, identity in found.items():
+            if identity.unknown:
+                warnings.warn(
+                    f"{what} is run again: whether {identity.unknown[0]} has changed cannot be told; give its class a "
+                    "method fingerprint() that returns a text, or pass numbers instead",
+                    stacklevel=2,
+                )
 
     @property
     def _grid_text(self) -> str:
@@ -248,17 +283,9 @@ def _holds(path: Path, key: str) -> bool:
         return False
 
 
-def _identity(algorithm: Algorithm[Any]) -> str:
-    """Return what tells a method from others, its source among it: whoever writes one changes it often."""
-    try:
-        source = inspect.getsource(type(algorithm))
-    except (OSError, TypeError):
-        source = ""
-    return digest(json.dumps(describe(algorithm), default=repr, sort_keys=True), source)
-
-
-def _told(error: Exception) -> str:
-    return " ".join((str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}").split())
+def _folder(out: Path, name: str) -> Path:
+    """Return where the runs of a method are; its name may be anything."""
+    return out / "runs" / f"{_word(name)}-{digest(name)[:6]}"
 
 
 def _word(name: str) -> str:

@@ -11,6 +11,7 @@ from d3gd.comparison.scenario import Budget
 from d3gd.comparison.summary import Row
 from d3gd.errors import D3GDError
 from d3gd.runs import files
+from d3gd.validation import one_line
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Comparison:
     runs: Mapping[str, Sequence[Run]] = field(repr=False)
 
     def __repr__(self) -> str:
-        best = [f"{row.rank}. {row.method}" for row in self.rows if row.rank is not None]
+        best = [f"{row.rank}. {one_line(row.method)}" for row in self.rows if row.rank is not None]
         return f"Comparison({self.title}: {', '.join(best) or 'nothing ranked'})"
 
     def row(self, method: str) -> Row:
@@ -58,7 +59,8 @@ class Comparison:
         for row in self.rows:
             if row.method == method:
                 return row
-        raise D3GDError(f"no method {method!r} was compared; choose among {', '.join(row.method for row in self.rows)}")
+        known = ", ".join(one_line(row.method) for row in self.rows)
+        raise D3GDError(f"no method {method!r} was compared; choose among {known}")
 
     def show(self) -> None:
         """Print the table, and how to read it."""

@@ -13,7 +13,9 @@ from d3gd.arrays import Floats
 from d3gd.comparison.scenario import Budget, Scenario
 from d3gd.errors import D3GDError
 from d3gd.metrics import Metric, Snapshot
+from d3gd.validation import one_line
 
+SPENT: Mapping[str, Metric] = {name: metrics.METRICS[name] for name in ("bytes", "gradients")}
 _FLOOR = 1e-24  # of its value at the start: what a sum of squares cannot be told from zero below
 
 
@@ -48,14 +50,19 @@ class Run:
         """Whether it left all bounds."""
         return self.status == "diverged"
 
+    @property
+    def end(self) -> float:
+        """The iteration at which the budget is used up, between two records if need be."""
+        k = self.curves["iterations"]
+        ends = [float(np.interp(limit, self.curves[name], k)) for name, limit in self.budget.limits.items()]
+        return min([float(k[-1]), *ends])
+
     def value(self, metric: str) -> float:
         """Return a metric at the end of the budget, infinite for a run that did not get there."""
         if self.status in ("diverged", "failed"):
             return np.inf
-        curve, sent = self.curves[metric], self.curves["bytes"]
-        last = float(curve[-1])
-        if self.budget.bytes is not None and sent[-1] > self.budget.bytes:
-            last = float(between(self.budget.bytes, sent, curve))
+        curve = self.curves[metric]
+        last = float(between(self.end, self.curves["iterations"], curve))
         if metric.startswith("stationarity"):
             last = max(last, _FLOOR * float(curve[0]))
         return last if np.isfinite(last) else np.inf
@@ -93,7 +100,6 @@ class Piece:
         known, watch = recorded(case.problem, case.graph.n), Stopwatch()
         content = {"key": key, "method": self.method, "step": self.step, "seed": self.seed}
         content |= {"links": case.graph.link_count, "width": case.width, "curves": {}}
-        limit = np.inf if self.budget.bytes is None else self.budget.bytes
         try:
             result = engine.run(
                 self.algorithm,
@@ -106,13 +112,14 @@ class Piece:
                 iterations=iterations,
                 every=max(1, iterations // self.records),
                 seed=self.seed,
-                metrics={"seconds": watch, **{name: known[name] for name in (*self.metrics, "bytes")}},
-                callbacks=[lambda snapshot: snapshot.bytes_sent >= limit, watch.resume],
+                metrics={"seconds": watch, **{name: known[name] for name in self.metrics}, **SPENT},
+                callbacks=[self._is_used_up, watch.resume],
                 progress=False,
             )
         except Exception as error:  # one method's fault must not end the comparison of the others
-            told = str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}"
-            return {**content, "status": "failed", "message": " ".join(told.split())}
+            return {**content, "status": "failed", "message": told(error)}
+        if result.status == "interrupted":  # by Ctrl-C, which is meant for the whole comparison
+            raise KeyboardInterrupt
         curves = {"iterations": result.iterations, **result.metrics}
         return {
             **content,
@@ -121,12 +128,20 @@ class Piece:
             "curves": {name: values.tolist() for name, values in curves.items()},
         }
 
+    def _is_used_up(self, snapshot: Snapshot) -> bool:
+        return any(SPENT[name](snapshot) >= limit for name, limit in self.budget.limits.items())
+
 
 def read(content: Mapping[str, Any], budget: Budget) -> Run:
     """Return the run that a piece's content tells of."""
     words = {name: content[name] for name in ("method", "step", "seed", "status", "message", "links", "width")}
     curves = {name: np.array(values, dtype=np.float64) for name, values in content["curves"].items()}
     return Run(**words, curves=curves, budget=budget)
+
+
+def told(error: Exception) -> str:
+    """Return what a user's own code raised, in one line."""
+    return one_line(str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}")
 
 
 class Stopwatch:
@@ -151,9 +166,10 @@ class Stopwatch:
 
 
 def recorded(problem: Any, n: int) -> dict[str, Metric]:
-    """Return what runs may record of a problem: of all these, less is better, but for the bytes."""
+    """Return what methods may be judged by on a problem: of all these, less is better."""
     usual = metrics.default_metrics(problem, n)
-    kept = {name: metric for name, metric in usual.items() if not name.startswith(("accuracy", "n_min_pi"))}
+    others = ("accuracy", "n_min_pi", *SPENT)
+    kept = {name: metric for name, metric in usual.items() if not name.startswith(others)}
     return kept | ({"error": error_rate} if "accuracy" in usual else {})
 
 

@@ -1,12 +1,13 @@
 """Where methods are compared: what each seed draws, and what a run may spend."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from d3gd import weights as weighting
+from d3gd.algorithms.identity import identify
 from d3gd.arrays import CSR
 from d3gd.conditions import Conditions
 from d3gd.config.experiment import Experiment
@@ -39,7 +40,8 @@ class Case(NamedTuple):
 
     def fingerprint(self) -> str:
         """Return what tells it from other cases."""
-        problem = self.problem.fingerprint() if isinstance(self.problem, Problem) else type(self.problem).__name__
+        known = isinstance(self.problem, Problem)
+        problem = self.problem.fingerprint() if known else identify(self.problem).digest
         conditions = None if self.conditions is None else self.conditions.describe()
         return digest(self.graph.indptr, self.graph.sources, self.weights.data, problem, conditions, self.dtype)
 
@@ -113,38 +115,50 @@ def _in_words(table: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """What every run may spend; a run ends where the first of the two is used up.
+    """What every run may spend; a run ends where the first of them is used up.
 
     Attributes:
         iterations: At most so many.
-        bytes: At most so many over all links. Where only bytes are given, no run makes more iterations than one that
-            sends its model and nothing else.
+        bytes: At most so many over all links. No run makes more iterations than one that sends its model and nothing
+            else.
+        gradients: At most so many evaluations per agent. No run makes more iterations than one that evaluates one
+            gradient in each.
     """
 
     iterations: int | None = None
     bytes: int | None = None
+    gradients: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("iterations", self.iterations), ("bytes", self.bytes)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        for name, value in asdict(self).items():
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise SettingsError(f"a budget of {value!r} {name} buys nothing; give a whole number of 1 or more")
-        if self.iterations is None and self.bytes is None:
-            raise SettingsError("no budget was found; give iterations, or bytes")
+            object.__setattr__(self, name, int(value))
+        if all(value is None for value in asdict(self).values()):
+            raise SettingsError("no budget was found; give iterations, budget_bytes or budget_gradients")
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What may not be used up beside iterations, by the metric that records it."""
+        limits = {"bytes": self.bytes, "gradients": self.gradients}
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
     def most(self, case: Case) -> int:
         """Return the most iterations that a run may make."""
-        if self.bytes is None:
-            return self.iterations or 0
-        if self.bytes < case.message:
+        if self.bytes is not None and self.bytes < case.message:
             raise SettingsError(
                 f"a budget of {self.bytes:,} bytes does not buy one iteration: a model along each of the "
                 f"{case.graph.link_count:,} links takes {case.message:,} bytes; give at least ten times that"
             )
-        return min(self.iterations or np.iinfo(np.int64).max, self.bytes // case.message)
+        bought = [self.iterations, None if self.bytes is None else self.bytes // case.message, self.gradients]
+        return min(count for count in bought if count is not None)
 
     def __str__(self) -> str:
         parts = [] if self.iterations is None else [f"{self.iterations:,} iterations"]
         parts += [] if self.bytes is None else [f"{amount(self.bytes)} over all links"]
+        parts += [] if self.gradients is None else [f"{self.gradients:,} gradients per agent"]
         return " or ".join(parts)
 
 

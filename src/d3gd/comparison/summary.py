@@ -27,12 +27,13 @@ class Cost(NamedTuple):
     """What it took to get to the target and stay there; infinite for a median run that did not."""
 
     iterations: float
+    gradients: float
     bytes: float
     seconds: float
 
 
 NOWHERE = Interval(np.inf, np.inf, np.inf)
-NEVER = Cost(np.inf, np.inf, np.inf)
+NEVER = Cost(*[np.inf] * len(Cost._fields))
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,6 @@ def _cost(runs: Sequence[Run], metric: str, target: float) -> Cost:
     for run in runs:
         k = run.curves["iterations"]
         when = np.inf if run.value(metric) > level else reached(k, run.curves[metric], level)
-        sent, seconds = (float(np.interp(when, k, run.curves[name])) for name in ("bytes", "seconds"))
-        spent.append(Cost(when, sent, seconds) if np.isfinite(when) else NEVER)
-    return Cost(*(quantile([one[i] for one in spent], 0.5) for i in range(3)))
+        cost = Cost(*(float(np.interp(when, k, run.curves[name])) for name in Cost._fields))
+        spent.append(cost if np.isfinite(when) else NEVER)
+    return Cost(*(quantile(each, 0.5) for each in zip(*spent, strict=True)))

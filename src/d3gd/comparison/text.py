@@ -13,6 +13,7 @@ from d3gd.algorithms.base import Needs
 from d3gd.comparison.numbers import shown, strict
 from d3gd.comparison.scenario import amount
 from d3gd.comparison.summary import Cost, Interval, Row, coverage, places
+from d3gd.validation import one_line
 
 if TYPE_CHECKING:
     from d3gd.comparison.result import Comparison
@@ -24,11 +25,13 @@ KNOWS: Mapping[str, str] = {
     "undirected links": "that every link goes both ways, with symmetric weights",
     "all agents": "everyone's values at every iteration: a yardstick, not a method for a network",
 }
-_HEADER = ("", "method", "knows", "step", "{metric}", "disagreement", "iterations", "sent", "time", "numbers", "ms", "")
+_FACTS = ("", "method", "knows", "step", "{metric}", "disagreement")
+_COSTS = ("iterations", "gradients", "sent", "time")
+_HEADER = (*_FACTS, *_COSTS, "numbers", "ms", "")
 _NOTE = len(_HEADER) - 1
-_IMPORTANCE = (0, 1, 4, 3, _NOTE, 2, 6, 7, 5, 8, 9, 10)  # of columns, where a terminal has no room for all
+_IMPORTANCE = (0, 1, 4, 3, _NOTE, 2, 6, 8, 5, 9, 7, 10, 11)  # of columns, where a terminal has no room for all
 _WIDE = 200  # characters, where nobody looks on
-_RIGHT = (0, 3, 4, 5, 6, 7, 8, 9, 10)
+_RIGHT = (0, *range(3, _NOTE))
 
 
 def header(comparison: "Comparison") -> list[str]:
@@ -37,11 +40,15 @@ def header(comparison: "Comparison") -> list[str]:
 
 
 def cells(row: Row) -> list[str]:
-    """Return a row of the table, one text for each column."""
+    """Return a row of the table, one text of one line for each column."""
+    return [one_line(text) for text in _cells(row)]
+
+
+def _cells(row: Row) -> list[str]:
     rank = "-" if row.rank is None else f"{row.rank}"
     if row.status not in ("ranked", "yardstick"):
         step = "" if np.isnan(row.step) else f"{row.step:g}"
-        return [rank, row.method, row.needs, step, row.status, *[""] * 6, row.note]
+        return [rank, row.method, row.needs, step, row.status, *[""] * (_NOTE - 5), row.note]
     low, median, high = row.value
     return [
         rank,
@@ -64,8 +71,8 @@ def _ties(row: Row) -> list[str]:
 def cost_cells(cost: Cost) -> list[str]:
     """Write what the target took."""
     if not np.isfinite(cost.iterations):
-        return ["never", "never", "never"]
-    return [f"{cost.iterations:.0f}", amount(cost.bytes), duration(cost.seconds)]
+        return ["never"] * len(_COSTS)
+    return [f"{cost.iterations:.0f}", f"{cost.gradients:.0f}", amount(cost.bytes), duration(cost.seconds)]
 
 
 def duration(seconds: float) -> str:
@@ -111,8 +118,8 @@ def reading(comparison: "Comparison") -> list[str]:
         f"would be with a chance of {2.0 ** (1 - n):.2g}).",
         f"step: of one grid for all methods, the step with the least {c.tuned_by} on the worst of the seeds "
         f"{_span(c.tuning_seeds)}, none of them reported. {c.grid_text}",
-        f"iterations, sent, time: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
-        f"{c.target_text} sent is over all links.",
+        f"{', '.join(_COSTS)}: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
+        f"{c.target_text} gradients are evaluations per agent, sent is over all links.",
         "numbers: sent per link and iteration. ms: per iteration, in one process on this machine, without set-up and "
         "metrics" + (f", while {c.jobs} runs went on side by side." if c.jobs > 1 else "."),
     ]
@@ -148,7 +155,7 @@ def plain_markdown(text: str) -> str:
         >>> plain_markdown("a|b <i>")
         'a\\|b &lt;i&gt;'
     """
-    safe = html.escape(" ".join(text.split()), quote=False)
+    safe = html.escape(one_line(text), quote=False)
     for character in "\\|*_`[":
         safe = safe.replace(character, f"\\{character}")
     return safe
@@ -165,13 +172,14 @@ def table_csv(comparison: "Comparison") -> str:
 
 
 def flat(row: Row) -> dict[str, Any]:
-    """Return a row on one level, as CSV and data frames want it."""
+    """Return a row on one level, as CSV and data frames want it; words take one line."""
     found: dict[str, Any] = {}
     for name, value in asdict(row).items():
         if isinstance(getattr(row, name), Interval | Cost):
             found |= {f"{name}_{part}": number for part, number in zip(getattr(row, name)._fields, value, strict=True)}
         elif name != "values":
             found[name] = " ".join(map(str, value)) if isinstance(value, tuple) else value
+            found[name] = one_line(found[name]) if isinstance(found[name], str) else found[name]
     return {name: "" if value is None else value for name, value in found.items()}
 
 
@@ -219,12 +227,11 @@ def show(comparison: "Comparison") -> None:
     if not console.is_terminal:
         console = Console(width=_WIDE, highlight=False)
     names = header(comparison)
-    texts = [[" ".join(text.split()) for text in cells(row)] for row in comparison.rows]
+    texts = [cells(row) for row in comparison.rows]
     widths = [max(len(line[i]) for line in [names, *texts]) + 2 for i in range(len(names))]
     kept = _fitting(widths, console.width)
-    table = Table(
-        box=box.SIMPLE_HEAD, title=Text(comparison.title), pad_edge=False, show_edge=False, padding=(0, 1, 0, 0)
-    )
+    title = Text(one_line(comparison.title))
+    table = Table(box=box.SIMPLE_HEAD, title=title, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for i in kept:
         justify: Any = "right" if i in _RIGHT else "left"
         table.add_column(Text(names[i]), justify=justify, no_wrap=True)
@@ -238,9 +245,9 @@ def show(comparison: "Comparison") -> None:
             if line[_NOTE]:
                 console.print(Text(f"{line[0]} {line[1]}: {line[_NOTE]}"))
         console.print()
-    console.print(Text(headline(comparison)))
+    console.print(Text(one_line(headline(comparison))))
     for sentence in reading(comparison):
-        console.print(Text(f"  {sentence}", style="dim"))
+        console.print(Text(f"  {one_line(sentence)}", style="dim"))
 
 
 def _fitting(widths: Sequence[int], room: int) -> list[int]:

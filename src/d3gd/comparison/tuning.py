@@ -69,7 +69,10 @@ QUICK = Grid(_LATTICE, _LATTICE.index(0.0464), _LATTICE.index(4.64))
 
 def grid_of(steps: Sequence[float]) -> Grid:
     """Return the grid of a user's steps, which does not grow."""
-    ordered = tuple(float(step) for step in steps)
+    try:
+        ordered = tuple(float(step) for step in steps)
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"steps: {error}; give positive numbers, such as 0.01, 0.1, 1") from None
     if not ordered or not all(np.isfinite(step) and step > 0 for step in ordered):
         found = ", ".join(f"{step:g}" for step in ordered) or "none"
         raise SettingsError(f"steps: found {found}; give positive numbers, such as 0.01, 0.1, 1")

@@ -16,7 +16,7 @@ class UnderState(NamedTuple):
     post: Post
 
 
-class Under:
+class Under(Algorithm[UnderState]):
     """A method on a network with conditions: an iteration is opened, stepped and closed.
 
     Args:
@@ -26,8 +26,6 @@ class Under:
     """
 
     def __init__(self, algorithm: Algorithm[Any], net: ConditionedNetwork, *, pauses: bool) -> None:
-        self.needs, self.survives = algorithm.needs, algorithm.survives
-        self.relies_on, self.exact = algorithm.relies_on, algorithm.exact
         self._algorithm, self._net, self._pauses = algorithm, net, pauses
 
     def init(self, net: Network, x0: Floats) -> UnderState:

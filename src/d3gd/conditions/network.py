@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Array, Bools, Floats
 from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
-from d3gd.distributed.received import Rows, joined
+from d3gd.distributed.received import Received, require_received
 from d3gd.errors import SettingsError
 from d3gd.network import Inbox, Network
 from d3gd.random import keyed_uniform
@@ -133,7 +133,7 @@ class ConditionedNetwork(Network):
             return inbox
         call, self._calls = self._calls, self._calls + 1
         # A copy per edge: neighbours may read the same agent at different times.
-        return Inbox({name: self._newest(f"{call}_{name}", joined(getattr(inbox, name))) for name in arrays})
+        return Inbox({name: Received(self._newest(f"{call}_{name}", getattr(inbox, name).joined())) for name in arrays})
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Refuse: a row crosses an edge once, and if it does not arrive, agents end up with different tables."""
@@ -142,16 +142,17 @@ class ConditionedNetwork(Network):
             'rule = "fixed"'
         )
 
-    def mix(self, a: Floats, received: Rows) -> Floats:
+    def mix(self, a: Floats, received: Received) -> Floats:
         r"""Return :math:`\sum_j a_{ij}^k x_j` over what has arrived."""
+        self._require(received, a)
         a = self._renormalised(a)
         if not self._buffered:
             return super().mix(a, received)
         self._late_matrix.data = a.astype(received.dtype, copy=False)
-        mixed: Floats = self._late_matrix @ joined(received)
+        mixed: Floats = self._late_matrix @ received.joined()
         return mixed
 
-    def dot(self, v: Floats, received: Rows, origin: Floats | None = None) -> Floats:
+    def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge; one's own row stands for what is missing."""
         rows = self._copies(received)
         if origin is not None:
@@ -160,18 +161,19 @@ class ConditionedNetwork(Network):
         values: Floats = np.add.reduce(rows * self.spread(v), axis=1).astype(np.float64)
         return values
 
-    def along(self, received: Rows, edges: slice = slice(None)) -> Floats:
+    def along(self, received: Received, edges: slice = slice(None)) -> Floats:
         """Return what every edge has to read, one's own row for what is missing."""
         return self._copies(received)[edges]
 
-    def heard(self, received: Rows) -> Iterator[tuple[slice, Floats]]:
+    def heard(self, received: Received) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the places of its in-edges and their rows, its own for what is missing."""
         rows = self._copies(received)
         for first, last in pairwise(self._ends):
             yield slice(first, last), rows[first:last]
 
-    def _copies(self, received: Rows) -> Floats:
-        rows = joined(received)
+    def _copies(self, received: Received) -> Floats:
+        require_received(received)
+        rows = received.joined()
         if self._buffered:
             return rows
         copies: Floats = rows[np.where(self._arrived, self._theirs, self._mine)]

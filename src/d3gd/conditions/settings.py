@@ -11,10 +11,13 @@ from d3gd.arrays import Bools
 from d3gd.digest import digest
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError, SettingsError
-from d3gd.validation import count, one_of, within
+from d3gd.validation import WHOLE, count, normalise, one_of, plain, shown, within
 
 Hardship: TypeAlias = Literal["changing links", "loss", "pauses", "delay"]
 Graphs: TypeAlias = Sequence[Digraph] | Callable[[int], Digraph]
+
+
+_LATEST = 10_000  # iterations: as many messages of each link are kept
 
 
 class Survivor(Protocol):
@@ -86,16 +89,18 @@ class Conditions:
         within("pause", self.pause, 0, 1)
         within("back", self.back, 0, 1, closed="(]")
         one_of("delays", self.delays, ("each message", "each link", "all"))
-        for name, value, least in (("period", self.period, 1), ("delay", self.delay, 0)):
-            count(name, value, least=least)
+        count("period", self.period, least=1)
+        count("delay", self.delay, least=0, most=_LATEST)
+        normalise(self)
         if self.graphs is not None and not callable(self.graphs) and not len(self.graphs):
             raise SettingsError("graphs is empty; give at least one graph, or leave it out")
         for absence in self.absences:
-            whole = [isinstance(number, (int, np.integer)) and number >= 0 for number in absence]
-            if whole != [True] * 3 or absence[1] >= absence[2]:
+            numbers = [plain(number) for number in absence] if isinstance(absence, Sequence | np.ndarray) else []
+            whole = [type(number) is int and 0 <= number <= WHOLE for number in numbers]
+            if whole != [True] * 3 or numbers[1] >= numbers[2]:
                 raise SettingsError(
-                    f"absences holds {absence!r}; give an agent, the first iteration that it misses, and a later one "
-                    "at which it is back"
+                    f"absences holds {shown(absence)}; give an agent, the first iteration that it misses, and a "
+                    "later one at which it is back"
                 )
 
     @cached_property
@@ -116,7 +121,7 @@ class Conditions:
         if self.absences:
             told["absences"] = [[int(number) for number in absence] for absence in self.absences]
         if callable(self.graphs):
-            told["graphs"] = self.graphs.__qualname__
+            told["graphs"] = getattr(self.graphs, "__qualname__", type(self.graphs).__qualname__)
         elif self.graphs is not None:
             told["graphs"] = [digest(graph.n, graph.indptr, graph.sources) for graph in self.graphs]
         return told

@@ -9,25 +9,26 @@ about.
 import dataclasses
 import difflib
 import inspect
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from d3gd import graphs, problems, topologies, weights
+from d3gd import graphs, problems, reading, topologies, weights
 from d3gd.algorithms import catalogue
 from d3gd.arrays import Ints
 from d3gd.conditions import Conditions
 from d3gd.config import inputs
 from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, to_toml, unknown
+from d3gd.config.toml import read_toml
 from d3gd.engine import run
 from d3gd.errors import RecordError, SettingsError, TransportError
 from d3gd.result import Result
-from d3gd.runs import files
+from d3gd.runs import folder as layout
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
+from d3gd.validation import shown
 
 KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "graph": {
@@ -47,6 +48,7 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "lazy": weights.lazy,
         "fastest_mixing": topologies.fastest_mixing,
         "file": inputs.weights_file,
+        "edges": inputs.edge_weights,
     },
     "problem": {
         "sigmoid_classification": problems.sigmoid_classification,
@@ -89,9 +91,8 @@ class Experiment:
         return self._made("problem", agents=n, seed=self.seed)
 
     def part(self, agents: Ints, n: int) -> Any:
-        """Return the problem of some of n agents; nobody else's data are made, or none are kept."""
-        problem = self._made("problem", agents=n, seed=self.seed, block=agents)
-        return problem if problem.agents == len(agents) else problem.restrict(agents)
+        """Return the problem of some of n agents; of all of them, where their data cannot be made apart."""
+        return self._made("problem", agents=n, seed=self.seed, block=agents)
 
     def network(self) -> tuple[graphs.Digraph, Any]:
         """Return the graph and its initial weights."""
@@ -125,8 +126,6 @@ class Experiment:
             algorithm = self._made("algorithm")
             graph, matrix = self.network()
             conditions = self.conditions(graph)
-            alone = ranks.ranks == 1
-            problem: Any = self.problem(graph.n) if alone else None
         saved: list[bool] = []
 
         def keep(snapshot: object) -> None:
@@ -139,7 +138,7 @@ class Experiment:
             return run(
                 algorithm,
                 graph,
-                problem if alone else lambda agents: self.part(agents, graph.n),
+                lambda agents: self.part(agents, graph.n),
                 weights=matrix,
                 conditions=conditions,
                 out=out,
@@ -151,27 +150,24 @@ class Experiment:
             )
 
     def save(self, folder: str | Path) -> None:
-        """Write ``experiment.toml`` into a folder, with the files it speaks of under ``inputs/``.
+        """Write a copy into a folder, with the files it speaks of.
 
         The copy has nothing to do with the original any more: the folder may move, the user's files may change.
         """
-        path, parts = Path(folder), dict(self.parts)
+        parts, inputs = dict(self.parts), dict[str, bytes]()
+
+        def kept(file: str, name: str) -> str:
+            original = self.path.parent / file
+            copy = layout.input_name(f"{name}{original.suffix}")
+            inputs[copy] = reading.content(original, "the file it was", limit=reading.ARRAYS)
+            return copy
+
         for name, table in self.parts.items():
             if "file" in table:
-                parts[name] = {**table, "file": self._kept(path, table["file"], name)}
+                parts[name] = {**table, "file": kept(table["file"], name)}
             if "graphs" in table:
-                copies = [self._kept(path, file, f"{name}{i}") for i, file in enumerate(table["graphs"])]
-                parts[name] = {**table, "graphs": copies}
-        text = dataclasses.replace(self, parts=parts).text
-        files.write_atomically(path / "experiment.toml", text.encode())
-
-    def _kept(self, folder: Path, file: str, name: str) -> str:
-        """Copy a file into a folder's inputs, and return where it is from there."""
-        original = self.path.parent / file
-        copy = Path("inputs") / f"{name}{original.suffix}"
-        files.make_folder(folder / "inputs")
-        files.write_atomically(folder / copy, original.read_bytes())
-        return copy.as_posix()
+                parts[name] = {**table, "graphs": [kept(file, f"{name}{i}") for i, file in enumerate(table["graphs"])]}
+        layout.write_experiment(Path(folder), dataclasses.replace(self, parts=parts).text, inputs)
 
     @cached_property
     def text(self) -> str:
@@ -199,22 +195,17 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
     """
     path = Path(path)
     where = path.name
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        hint = f"write an example with: d3gd init {path}" if not path.exists() else "give a TOML file"
-        raise SettingsError(f"{path} cannot be read ({error.strerror}); {hint}") from error
-    except ValueError as error:
-        raise SettingsError(f"{where} is not valid TOML: {error}") from error
+    content = read_toml(path)
+    layout.require_as_written(path)
     content |= {key: value for key, value in overrides.items() if value is not None}
-    content.setdefault("weights", {"kind": "metropolis"})
+    content.setdefault("weights", _usual_weights(content.get("graph"), path.parent))
     parts: dict[str, Table] = {}
     for name in KINDS:
         if name in optional and name not in content:
             continue
         table = content.pop(name, None)
         if not isinstance(table, dict):
-            found = "is missing" if table is None else f"is {table!r}, not a table"
+            found = "is missing" if table is None else f"is {shown(table)}, not a table"
             others = [key for key, value in content.items() if isinstance(value, dict)]
             for close in difflib.get_close_matches(name, others, n=1):
                 found = f"is missing; is it what [{close}] was meant to be?"
@@ -227,25 +218,12 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
         table = content.pop("conditions")
         if not isinstance(table, dict):
             raise SettingsError(
-                f"{where}: [conditions] is {table!r}, not a table; write [conditions] and under it loss = ..."
+                f"{where}: [conditions] is {shown(table)}, not a table; write [conditions] and under it loss = ..."
             )
         checked(table, _condition_keys(), f"{where}: [conditions]")
         parts["conditions"] = table
     tables = [f"[{name}]" for name in (*KINDS, "conditions")]
     return Experiment(path, checked(content, _run_keys(), f"{where}:", optional=optional, also=tables), parts)
-
-
-def value_of(text: str) -> Any:
-    """Return a value that was typed outside a file: as TOML reads it, or else as the text it is.
-
-    Example:
-        >>> value_of("0.5"), value_of("true"), value_of("local")
-        (0.5, True, 'local')
-    """
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def make(part: str, table: Table, where: str, **context: Any) -> Any:
@@ -262,6 +240,14 @@ def make(part: str, table: Table, where: str, **context: Any) -> Any:
     taken = inspect.signature(maker).parameters
     with prefixed(f"{where}: [{part}]"):
         return maker(**{key: value for key, value in context.items() if key in taken} | arguments)
+
+
+def _usual_weights(graph: Any, folder: Path) -> Table:
+    """Return the weights where none are chosen: those in the graph's file of links, if any, or Metropolis weights."""
+    file = graph.get("file") if isinstance(graph, dict) else None
+    if isinstance(file, str) and inputs.has_weights(str(folder / file)):
+        return {"kind": "edges", "file": file}
+    return {"kind": "metropolis"}
 
 
 def _run_keys() -> Keys:

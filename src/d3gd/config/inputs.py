@@ -1,18 +1,25 @@
 """A network, weights or data from a user's files, by the names that a settings file has for them."""
 
-import csv
-import zipfile
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import load_npz
+from scipy.sparse import coo_array
 
-from d3gd.arrays import CSR, Floats
+from d3gd import reading
+from d3gd.arrays import CSR, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.errors import D3GDError, GraphError, WeightsError
 from d3gd.problems import Problem
+from d3gd.validation import plain, shown
 from d3gd.weights import check
+
+_LINKS = "a CSV file of source,target rows, as UTF-8 text"
+_DENSE = "a CSV file of n rows of n numbers, without a header"
+_GAPS = 10_000  # agents up to which numbers may leave out most of them
 
 
 def edges(*, n: int | None = None, edges: Sequence[Sequence[int]] | None = None, file: str | None = None) -> Digraph:
@@ -21,7 +28,8 @@ def edges(*, n: int | None = None, edges: Sequence[Sequence[int]] | None = None,
     Args:
         n: The number of agents; by default just enough for the links.
         edges: Pairs (source, target): the target listens to the source.
-        file: Or a CSV file with the columns ``source`` and ``target``, which hold the numbers 0, 1, ... or names.
+        file: Or a CSV file with the columns ``source`` and ``target``, which hold the numbers 0, 1, ... or names. A
+            column ``weight`` gives the initial weights, unless others are chosen: see :func:`edge_weights`.
 
     Returns:
         The graph; names become the agents' labels, in the order in which they appear.
@@ -34,10 +42,52 @@ def edges(*, n: int | None = None, edges: Sequence[Sequence[int]] | None = None,
         found = "neither" if edges is None else "both"
         raise GraphError(f"edges and file: found {found}; give exactly one, a list of pairs or a CSV file")
     if file is not None:
-        return _read_links(Path(file), n)
+        return _graph_of(_read_links(Path(file)), Path(file), n)
     pairs = [list(pair) for pair in edges or []]
-    size = n if n is not None else 1 + max((agent for pair in pairs for agent in pair), default=0)
-    return Digraph.from_edges(size, pairs)
+    return Digraph.from_edges(_size(pairs) if n is None else n, pairs)
+
+
+def has_weights(file: str) -> bool:
+    """Whether a file of links has a column ``weight``; one that cannot be read has none."""
+    with suppress(GraphError):
+        return _read_links(Path(file))[0].weight is not None
+    return False
+
+
+def edge_weights(graph: Digraph, file: str) -> CSR:
+    r"""Return the weights that a file of links gives, what is left to one being each agent's own.
+
+    .. math::
+        A_{ij} = \text{weight of } j \to i, \qquad A_{ii} = 1 - \sum_{j \ne i} A_{ij}
+
+    A row from an agent to itself gives :math:`A_{ii}` instead.
+
+    Args:
+        graph: The graph that was read from the file.
+        file: A CSV file with the columns ``source``, ``target`` and ``weight``.
+
+    Returns:
+        The weights on the graph's structure.
+    """
+    path, links = Path(file), _read_links(Path(file))
+    if links[0].weight is None:
+        raise WeightsError(f"{path} has no column 'weight'; add it, or choose other weights")
+    with _about(path, WeightsError):
+        given: dict[tuple[int, int], float] = {}
+        for link, (source, target) in zip(links, _agents(graph, links).tolist(), strict=True):
+            value = _weight(link)
+            if given.setdefault((target, source), value) != value:
+                raise WeightsError(f"line {link.line} gives a link another weight than a line before; keep one")
+        heard = np.bincount([target for target, _ in given], list(given.values()), minlength=graph.n)
+        for i in [i for i in range(graph.n) if (i, i) not in given]:
+            if not heard[i] < 1:
+                raise WeightsError(
+                    f"the weights of the links into {graph.name(i)} sum to {heard[i]:g}; they must sum to less than 1, "
+                    "since what is left is its weight on itself"
+                )
+            given[i, i] = 1 - heard[i]
+        rows, columns = np.array(list(given)).T
+        return check(coo_array((list(given.values()), (rows, columns)), shape=(graph.n, graph.n)), graph)
 
 
 def links_among(graph: Digraph, file: str) -> Digraph:
@@ -47,19 +97,9 @@ def links_among(graph: Digraph, file: str) -> Digraph:
         graph: The graph whose agents they are.
         file: A CSV file as for :func:`edges`.
     """
-    found = _read_links(Path(file), None)
-    if found.labels is None:
-        pairs = found.edges.tolist()
-    else:
-        number = {name: i for i, name in enumerate(graph.labels or map(str, range(graph.n)))}
-        strangers = [name for name in found.labels if name not in number]
-        if strangers:
-            raise GraphError(f"{file} speaks of {strangers[0]!r}, which is no agent of the network; correct the name")
-        pairs = [[number[found.labels[agent]] for agent in pair] for pair in found.edges.tolist()]
-    try:
-        return Digraph.from_edges(graph.n, pairs, graph.labels)
-    except GraphError as error:
-        raise GraphError(f"{file}: {error}") from None
+    links = _read_links(Path(file))
+    with _about(file, GraphError):
+        return Digraph.from_edges(graph.n, _agents(graph, links), graph.labels)
 
 
 def weights_file(graph: Digraph, file: str) -> CSR:
@@ -77,10 +117,8 @@ def weights_file(graph: Digraph, file: str) -> CSR:
     if path.suffix.lower() not in readers:
         raise WeightsError(f"{path} ends in {path.suffix!r}; give a .npz file (scipy.sparse.save_npz) or a .csv file")
     matrix = readers[path.suffix.lower()](path)
-    try:
+    with _about(path, WeightsError):
         return check(matrix, graph)
-    except D3GDError as error:
-        raise WeightsError(f"{path}: {error}") from None
 
 
 def softmax_table(
@@ -125,53 +163,114 @@ def softmax_table(
     )
 
 
-def _read_links(path: Path, n: int | None) -> Digraph:
-    pairs: list[tuple[str, str]] = []
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            for name in ("source", "target"):
-                if name not in (reader.fieldnames or []):
-                    columns = ", ".join(reader.fieldnames or []) or "none"
-                    raise GraphError(f"{path} has no column {name!r}; its first line has {columns}")
-            for row in reader:
-                source, target = (row["source"] or "").strip(), (row["target"] or "").strip()
-                if not source or not target:
-                    raise GraphError(f"{path}, line {reader.line_num}: a source or target is missing; fill it in")
-                pairs.append((source, target))
-    except OSError as error:
-        raise GraphError(f"{path} cannot be read ({error.strerror}); give a CSV file of source,target rows") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise GraphError(f"{path} cannot be read as CSV ({error}); save it as UTF-8 text") from error
-    if not pairs:
+class _Link(NamedTuple):
+    """A row of a file of links."""
+
+    line: int
+    source: str
+    target: str
+    weight: str | None
+
+
+def _read_links(path: Path) -> list[_Link]:
+    rows = reading.rows(path, _LINKS, error=GraphError)
+    header = [name.strip() for name in rows[0][1]] if rows else []
+    for name in ("source", "target"):
+        if name not in header:
+            raise GraphError(f"{path} has no column {name!r}; its first line has {shown(header)[1:-1] or 'none'}")
+    places = [header.index(name) for name in ("source", "target")]
+    weight = header.index("weight") if "weight" in header else None
+    links = []
+    for line, row in rows[1:]:
+        source, target = (row[place].strip() if place < len(row) else "" for place in places)
+        if not source or not target:
+            raise GraphError(f"{path}, line {line}: a source or target is missing; fill it in")
+        value = None if weight is None else row[weight].strip() if weight < len(row) else ""
+        links.append(_Link(line, source, target, value))
+    if not links:
         raise GraphError(f"{path} has no links; give one source,target row for each")
-    names = list(dict.fromkeys(name for pair in pairs for name in pair))
-    try:
-        if all(name.isdecimal() for name in names):
-            numbers = [(int(source), int(target)) for source, target in pairs]
-            return Digraph.from_edges(1 + max(map(max, numbers)) if n is None else n, numbers)
+    return links
+
+
+def _graph_of(links: Sequence[_Link], path: Path, n: int | None) -> Digraph:
+    """Return the graph of a file's links, whose agents have numbers or names."""
+    names = list(dict.fromkeys(name for link in links for name in (link.source, link.target)))
+    with _about(path, GraphError):
+        if _numbered(names):
+            pairs = [(_agent(link.source), _agent(link.target)) for link in links]
+            return Digraph.from_edges(_size(pairs) if n is None else n, pairs)
         if n is not None and n != len(names):
             raise GraphError(f"n = {n} but {len(names)} names appear; leave n out, or give every agent a link")
         number = {name: i for i, name in enumerate(names)}
-        return Digraph.from_edges(len(names), [(number[s], number[t]) for s, t in pairs], names)
-    except GraphError as error:
-        raise GraphError(f"{path}: {error}") from None
+        return Digraph.from_edges(len(names), [(number[link.source], number[link.target]) for link in links], names)
+
+
+def _agents(graph: Digraph, links: Sequence[_Link]) -> Ints:
+    """Return the links of a file as pairs of a graph's agents, (links, 2)."""
+    names = [name for link in links for name in (link.source, link.target)]
+    labels: Iterable[str] = map(str, range(graph.n))
+    if _numbered(names):
+        names = [str(_agent(name)) for name in names]
+    elif graph.labels is not None:
+        labels = graph.labels
+    number = {name: i for i, name in enumerate(labels)}
+    strangers = [name for name in names if name not in number]
+    if strangers:
+        raise GraphError(f"{shown(strangers[0])} is no agent of the network; correct it")
+    return np.array([number[name] for name in names]).reshape(-1, 2)
+
+
+def _numbered(names: Iterable[str]) -> bool:
+    return all(name.isdecimal() for name in names)
+
+
+def _agent(name: str) -> int:
+    if len(name) > 18:  # beyond 64 bits
+        raise GraphError(f"an agent has a number of {len(name):,} digits; number the agents 0, 1, 2, ... or name them")
+    return int(name)
+
+
+def _size(pairs: Sequence[Sequence[Any]]) -> int:
+    """Return how many agents links speak of, if most of them have a link."""
+    agents = [plain(agent) for pair in pairs for agent in pair]
+    if not all(type(agent) is int for agent in agents):
+        raise GraphError("edges holds what is no agent; give pairs of whole numbers, 0 or more")
+    n = 1 + max(agents, default=0)
+    if n > max(_GAPS, 2 * len(pairs)):
+        raise GraphError(
+            f"agents go up to {shown(n - 1)}, but {len(pairs)} links speak of {len(set(agents))} only; number the "
+            "agents 0, 1, 2, ... without gaps, or give them names in a file"
+        )
+    return n
+
+
+def _weight(link: _Link) -> float:
+    with suppress(ValueError):
+        value = float(link.weight or "")
+        if math.isfinite(value):
+            return value
+    raise WeightsError(f"line {link.line}: the weight is {shown(link.weight)}; give every link a number")
+
+
+@contextmanager
+def _about(path: str | Path, error: type[D3GDError]) -> Iterator[None]:
+    """Let errors say which file they are about."""
+    try:
+        yield
+    except D3GDError as cause:
+        raise error(f"{path}: {cause}") from None
 
 
 def _read_sparse(path: Path) -> CSR:
-    try:
-        return load_npz(path)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise WeightsError(f"{path} cannot be read ({error}); write it with scipy.sparse.save_npz") from error
+    return reading.csr(path, "a CSR matrix that scipy.sparse.save_npz wrote", error=WeightsError)
 
 
 def _read_dense(path: Path) -> Floats:
+    found = reading.rows(path, _DENSE, error=WeightsError)
+    lengths = sorted({len(row) for _, row in found})
+    if lengths != [len(found)]:
+        raise WeightsError(f"{path} has {len(found)} rows of {shown(lengths)} numbers; give n rows of n numbers")
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-        rows = [[float(value) for value in line.split(",")] for line in lines if line.strip()]
-    except (OSError, ValueError) as error:
-        raise WeightsError(f"{path} cannot be read ({error}); write n rows of n numbers, without a header") from error
-    if not rows or any(len(row) != len(rows) for row in rows):
-        lengths = sorted({len(row) for row in rows})
-        raise WeightsError(f"{path} has {len(rows)} rows of {lengths} numbers; give n rows of n numbers")
-    return np.array(rows)
+        return np.array([[float(value) for value in row] for _, row in found])
+    except ValueError as error:
+        raise WeightsError(f"{path} cannot be read ({error}); give {_DENSE}") from error

@@ -13,6 +13,7 @@ import msgspec
 
 from d3gd.errors import D3GDError, SettingsError
 from d3gd.schedules import Decay
+from d3gd.validation import shortened, shown
 
 Table: TypeAlias = Mapping[str, Any]
 Keys: TypeAlias = dict[str, tuple[Any, bool]]  # per key: its type, and whether it must be given
@@ -42,7 +43,7 @@ def unknown(what: str, found: str, allowed: Sequence[str]) -> SettingsError:
     """Return the error for a name that is none of those allowed, with the closest of them."""
     close = difflib.get_close_matches(found, allowed, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return SettingsError(f"{what} {found!r} is not known; {hint}choose among {', '.join(allowed) or 'none'}")
+    return SettingsError(f"{what} {shown(found)} is not known; {hint}choose among {', '.join(allowed) or 'none'}")
 
 
 @contextmanager
@@ -53,6 +54,8 @@ def prefixed(where: str, *, but: tuple[type[D3GDError], ...] = ()) -> Iterator[N
     except but:
         raise
     except D3GDError as error:
+        if str(error).startswith(where):
+            raise
         raise type(error)(f"{where} {error}") from error
 
 
@@ -91,7 +94,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     except msgspec.ValidationError:
         close = difflib.get_close_matches(value, _choices(hint), n=1) if isinstance(value, str) else []
         hint_text = f"; did you mean {close[0]!r}?" if close else ""
-        raise SettingsError(f"{where} = {to_toml(value)}: it must be {words(hint)}{hint_text}") from None
+        raise SettingsError(f"{where} = {shortened(to_toml(value))}: it must be {words(hint)}{hint_text}") from None
 
 
 def words(hint: Any) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from d3gd.arrays import Floats, Ints
-from d3gd.errors import ProblemError
+from d3gd.data.checks import check_alpha, check_block, check_room, check_sizes
 from d3gd.random import generator
+from d3gd.validation import count
 
-_LEAST_ALPHA = 1e-6  # one class per agent already; far below, logarithms overflow
 _MEANS, _AGENT, _TEST = 0, 1, 2  # key tags: one independent family of draws each
 
 
@@ -53,18 +53,9 @@ def dirichlet_mixture(
         >>> X.shape, y.shape
         ((1, 100, 10), (1, 100))
     """
-    for name, value in (
-        ("agents", agents),
-        ("classes", classes),
-        ("features", features),
-        ("samples", samples),
-    ):
-        if value < 1:
-            raise ProblemError(f"{name} = {value}; use 1 or more")
-    concentration = check_alpha(alpha, agents)
-    chosen = np.arange(agents) if block is None else np.asarray(block, dtype=np.int64)
-    if chosen.ndim != 1 or chosen.size == 0 or chosen.min() < 0 or chosen.max() >= agents:
-        raise ProblemError(f"block {chosen.tolist()} must be a non-empty list of agents from 0 to {agents - 1}")
+    check_sizes(agents=agents, classes=classes, features=features, samples=samples)
+    concentration, chosen = check_alpha(alpha, agents), check_block(block, agents)
+    check_room(agents=chosen.size, samples=samples, features=features)
     means = class_means(seed=seed, classes=classes, features=features)
     X, y = np.empty((chosen.size, samples, features)), np.empty((chosen.size, samples), dtype=np.int64)
     for row, agent in enumerate(chosen.tolist()):
@@ -87,8 +78,7 @@ def mixture_with_test_set(
     *, test_samples: int, seed: int, classes: int, features: int, **train: Any
 ) -> tuple[Floats, Ints, tuple[Floats, Ints] | None]:
     """What `dirichlet_mixture` and `mixture_test_set` draw from one seed; no test set for no test samples."""
-    if test_samples < 0:
-        raise ProblemError(f"test_samples = {test_samples}; use 0 for no test set, or more")
+    count("test_samples", test_samples, least=0)
     X, y = dirichlet_mixture(seed=seed, classes=classes, features=features, **train)
     if not test_samples:
         return X, y, None
@@ -106,13 +96,3 @@ def dirichlet(draw: np.random.Generator, alpha: float, classes: int) -> Floats:
     shares = np.exp(logs - logs.max())
     proportions: Floats = shares / shares.sum()
     return proportions
-
-
-def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
-    """One positive Dirichlet concentration per agent, from one number or one per agent."""
-    values = np.asarray(alpha, dtype=np.float64)
-    if values.shape not in ((), (agents,)):
-        raise ProblemError(f"alpha has shape {values.shape}; give one number, or one for each of {agents} agents")
-    if not (np.isfinite(values).all() and values.min() >= _LEAST_ALPHA):
-        raise ProblemError(f"alpha = {alpha}; every concentration must be a finite number of {_LEAST_ALPHA:g} or more")
-    return np.broadcast_to(values, (agents,))

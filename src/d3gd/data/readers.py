@@ -1,13 +1,17 @@
 """A user's own table."""
 
-import csv
-import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from d3gd import reading
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.errors import ProblemError
+from d3gd.validation import CLASSES, shown
+
+_TABLE = "a CSV file of numbers with a header line, as UTF-8 text"
+_ARCHIVE = "an NPZ file that numpy.savez wrote"
 
 
 def read_table(path: str | Path, *, label: str) -> tuple[Floats, Ints]:
@@ -25,8 +29,6 @@ def read_table(path: str | Path, *, label: str) -> tuple[Floats, Ints]:
         Features of shape (samples, features) and labels of shape (samples,).
     """
     path = Path(path)
-    if not path.is_file():
-        raise ProblemError(f"there is no file {path}; check the path")
     readers = {".csv": _read_csv, ".npz": _read_npz}
     if path.suffix.lower() not in readers:
         raise ProblemError(f"{path} ends in '{path.suffix}'; give a .csv or .npz file")
@@ -34,42 +36,27 @@ def read_table(path: str | Path, *, label: str) -> tuple[Floats, Ints]:
 
 
 def _read_csv(path: Path, label: str) -> tuple[Floats, Ints]:
-    rows: list[list[float]] = []
-    lines: list[int] = []
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            header = [name.strip() for name in next(reader, [])]
-            _require(label, header, path, "column")
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(header):
-                    raise ProblemError(
-                        f"{path}, line {reader.line_num}: {len(row)} values under {len(header)} columns; "
-                        "give every row one value per column"
-                    )
-                rows.append(_numbers(row, header, f"{path}, line {reader.line_num}"))
-                lines.append(reader.line_num)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ProblemError(f"{path} cannot be read as CSV ({error}); save it as UTF-8 text") from error
+    (_, first), *rows = reading.rows(path, _TABLE, error=ProblemError) or [(0, [])]
+    header = [name.strip() for name in first]
+    _require(label, header, path, "column")
     if not rows or len(header) < 2:
         raise ProblemError(f"{path} has {len(rows)} rows and {len(header)} columns; it needs samples and features")
-    table = np.array(rows)
+    for line, row in rows:
+        if len(row) != len(header):
+            raise ProblemError(
+                f"{path}, line {line}: {len(row)} values under {len(header)} columns; "
+                "give every row one value per column"
+            )
+    table = np.array([_numbers(row, header, f"{path}, line {line}") for line, row in rows])
     bad = np.argwhere(~np.isfinite(table))
     if bad.size:
         row, column = bad[0]
         raise ProblemError(
-            f"{path}, line {lines[row]}: {header[column]} is {table[row, column]}; fill or drop that row"
+            f"{path}, line {rows[row][0]}: {header[column]} is {table[row, column]}; fill or drop that row"
         )
     place = header.index(label)
     labels = table[:, place]
-    wrong = np.flatnonzero((labels < 0) | (labels != np.floor(labels)))
-    if wrong.size:
-        raise ProblemError(
-            f"{path}, line {lines[wrong[0]]}: {label} is {labels[wrong[0]]:g}; "
-            "number the classes with integers 0, 1, 2, ..."
-        )
+    _require_classes(labels, lambda row: f"{path}, line {rows[row][0]}: {label}")
     return np.delete(table, place, axis=1), labels.astype(np.int64)
 
 
@@ -88,16 +75,12 @@ def _numbers(row: list[str], header: list[str], where: str) -> list[float]:
 
 
 def _read_npz(path: Path, label: str) -> tuple[Floats, Ints]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            _require(label, archive.files, path, "array")
-            others = [name for name in archive.files if name != label]
-            if len(others) != 1:
-                raise ProblemError(f"{path} holds the arrays {archive.files}; keep '{label}' and one with the features")
-            X, y = archive[others[0]], archive[label]
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise ProblemError(f"{path} cannot be read as NPZ ({error}); write it with numpy.savez") from error
-    return _checked_npz(X, y, path, others[0], label)
+    arrays = reading.arrays(path, _ARCHIVE, error=ProblemError)
+    _require(label, list(arrays), path, "array")
+    others = [name for name in arrays if name != label]
+    if len(others) != 1:
+        raise ProblemError(f"{path} holds the arrays {shown(list(arrays))}; keep '{label}' and one with the features")
+    return _checked_npz(arrays[others[0]], arrays[label], path, others[0], label)
 
 
 def _checked_npz(X: Array, y: Array, path: Path, name: str, label: str) -> tuple[Floats, Ints]:
@@ -110,10 +93,23 @@ def _checked_npz(X: Array, y: Array, path: Path, name: str, label: str) -> tuple
     if bad.size:
         row, column = bad[0]
         raise ProblemError(f"{path}, row {row}: {name}[{row}, {column}] is {X[row, column]}; fill or drop that row")
-    wrong = np.flatnonzero(~((y >= 0) & (y == np.floor(y))))
-    if wrong.size:
-        raise ProblemError(f"{path}, row {wrong[0]}: {label} is {y[wrong[0]]}; number the classes 0, 1, ...")
+    _require_classes(y, lambda row: f"{path}, row {row}: {label}")
     return X.astype(np.float64), y.astype(np.int64)
+
+
+def _require_classes(labels: Array, where: Callable[[int], str]) -> None:
+    """Refuse labels that do not number classes; where one is so large that most have no sample, its gaps."""
+    wrong = np.flatnonzero(~((labels >= 0) & (labels == np.floor(labels))))
+    if wrong.size:
+        raise ProblemError(
+            f"{where(int(wrong[0]))} is {labels[wrong[0]]:g}; number the classes with integers 0, 1, 2, ..."
+        )
+    row = int(labels.argmax())
+    if labels[row] >= max(CLASSES, len(labels)):
+        raise ProblemError(
+            f"{where(row)} is {labels[row]:g}, but there are only {len(labels):,} samples; number the classes 0, 1, 2, "
+            "... without gaps"
+        )
 
 
 def _require(label: str, names: list[str], path: Path, what: str) -> None:

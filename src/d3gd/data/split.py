@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
-from d3gd.data.mixture import check_alpha, dirichlet
+from d3gd.data.checks import check_alpha, check_labels, check_sizes
+from d3gd.data.mixture import dirichlet
 from d3gd.errors import ProblemError
 from d3gd.random import generator
 
@@ -44,7 +45,8 @@ def split_by_label(
         [3, 3, 3]
     """
     X, y = _labelled(X, y)
-    if not 1 <= agents <= len(y):
+    check_sizes(agents=agents)
+    if agents > len(y):
         raise ProblemError(f"{len(y)} samples cannot fill {agents} agents; use 1 to {len(y)} agents")
     concentration = check_alpha(alpha, agents)
     draw = generator(seed, _SPLIT)
@@ -112,6 +114,5 @@ def _labelled(X: Array, y: Array) -> tuple[Array, Array]:
     X, y = np.asarray(X), np.asarray(y)
     if X.ndim < 1 or y.ndim != 1 or len(X) != len(y) or len(y) == 0:
         raise ProblemError(f"X of shape {X.shape} and y of shape {y.shape}; pass one label per sample")
-    if y.dtype.kind not in "iu" or y.min() < 0:
-        raise ProblemError(f"labels of type {y.dtype} from {y.min()}; number the classes with integers 0, 1, 2, ...")
+    check_labels(y, "the set")
     return X, y

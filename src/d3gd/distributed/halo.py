@@ -50,7 +50,7 @@ class Halo:
 
     def exchange(
         self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool], over: Bools | None = None
-    ) -> tuple[Mapping[str, Any], Callable[[], None] | None]:
+    ) -> tuple[Mapping[str, Received], Callable[[], None] | None]:
         """Send rows to all who hear this block, and return the rows of all whom it hears, and what waits for them.
 
         Args:
@@ -60,7 +60,7 @@ class Halo:
                 of them are zero.
         """
         if self._whole:
-            return arrays, None
+            return {name: Received(array) for name, array in arrays.items()}, None
         rounds = self._all if over is None else self._over(over)
         # Everything here is done in every round, while others wait: for messages of 100 kB, calls are what costs.
         kind = tuple([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
@@ -69,15 +69,14 @@ class Halo:
             plan = rounds.planned[kind] = Round(rounds.border, kind, self.transport, apart)
         self.wire_bytes += plan.wire_bytes
         self.transport.settle()
-        delivery = plan.delivery()
+        loan = plan.delivery()
+        delivery = loan.delivery
         under_way = self.transport.post(plan.sends(arrays), delivery.receives, plan.what)
-        rows: dict[str, Any] = {}
+        rows: dict[str, Received] = {}
         for name, whole in delivery.arrays.items():
-            if name in plan.apart:
-                rows[name] = Received(arrays[name], whole)
-            else:
-                whole[self._own] = arrays[name]  # while messages are on their way
-                rows[name] = whole
+            rows[name] = Received(arrays[name], whole, loan)
+            if name not in plan.apart:
+                rows[name].joined()  # while messages are on their way
         if not delivery.unpack:
             return rows, under_way.wait
 

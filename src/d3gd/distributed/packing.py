@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from sys import getrefcount
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,7 +80,7 @@ class Round:
         ]
         packed = [None if m.straight else np.empty(m.size, dtype=np.uint8) for m in self._sends]
         self._packed = [(None, None) if array is None else (array, transport.buffer(array)) for array in packed]
-        self._deliveries: list[Delivery] = []
+        self._free: list[Delivery] = []
         self.wire_bytes = sum(message.size for message in self._sends)
 
     def sends(self, arrays: dict[str, Array]) -> Messages:
@@ -104,13 +103,11 @@ class Round:
             messages.append((peer, buffer))
         return messages
 
-    def delivery(self) -> "Delivery":
-        """Return memory for what arrives, into which nobody looks any more."""
-        for delivery in self._deliveries:
-            if delivery.unused:
-                return delivery
-        self._deliveries.append(Delivery(self._kind, self._heard, self._receives, self._transport))
-        return self._deliveries[-1]
+    def delivery(self) -> "Loan":
+        """Lend memory for what arrives. Messages of the last round must have arrived."""
+        free = self._free
+        delivery = free.pop() if free else Delivery(self._kind, self._heard, self._receives, self._transport)
+        return Loan(delivery, free)
 
     def _messages(self, peer: int, rows: Ints, runs: Sequence[int]) -> list[_Message]:
         """Divide arrays among messages; what is told of ``rows`` and ``runs`` is the same on both sides."""
@@ -158,15 +155,23 @@ class Delivery:
             self.receives.append((peer, transport.buffer(packed)))
             for name, dtype, shape, place in pieces:
                 self.unpack.append((self.arrays[name], places, packed[place].view(dtype).reshape(shape)))
-        self._idle = self._references()
 
-    @property
-    def unused(self) -> bool:
-        """Whether nobody else holds one of the arrays, or any view of one."""
-        return self._references() == self._idle
 
-    def _references(self) -> list[int]:
-        return [getrefcount(array) for array in self.arrays.values()]
+class Loan:
+    """A delivery while somebody may read it; the end of the loan makes its memory free for another round.
+
+    Args:
+        delivery: What is lent.
+        free: Where it returns to.
+    """
+
+    __slots__ = ("_free", "delivery")
+
+    def __init__(self, delivery: Delivery, free: list[Delivery]) -> None:
+        self.delivery, self._free = delivery, free
+
+    def __del__(self) -> None:
+        self._free.append(self.delivery)
 
 
 def _message(peer: int, rows: Ints, arrays: Sequence[tuple[str, np.dtype, tuple[int, ...]]]) -> _Message:

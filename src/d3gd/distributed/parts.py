@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from d3gd.arrays import Array, Floats, Ints
+from d3gd.arrays import Array, Floats
+from d3gd.digest import digest
 from d3gd.distributed.halo import Halo
 from d3gd.errors import ProblemError
 from d3gd.problems import Problem
@@ -63,6 +64,10 @@ class SharedProblem(Problem):
         facts.pop("block", None)
         return facts | {"agents": self.agents} | ({"fingerprint": self.fingerprint()} if "fingerprint" in facts else {})
 
+    def common(self) -> dict[str, Any]:
+        """What the part says."""
+        return self.part.common()
+
     def fingerprints(self) -> Array:
         """Those of all agents."""
         return self._halo.everyone(self.part.fingerprints())
@@ -75,32 +80,48 @@ class SharedProblem(Problem):
         return x[self._halo.block.agents]
 
 
-def is_factory(problem: Any) -> bool:
-    """Whether this makes problems rather than being one."""
-    return callable(problem) and not isinstance(problem, Problem)
+def divided(problem: Any, halo: Halo, n: int) -> tuple[Any, Any]:
+    """Return the objectives of this rank's agents, for steps, and those of all agents, for metrics.
 
-
-def part_of(problem: Any, agents: Ints, n: int) -> Problem:
-    """Return the objectives of some agents.
+    The only place that tells what a run was handed: a whole problem, or a function that makes the objectives of the
+    agents it is given. Where such a function makes the whole problem all the same, only this rank's part is kept.
+    All ranks must have been handed the same: dimension, settings and, as far as a rank knows them, data.
 
     Args:
-        problem: The whole problem, or a function that makes those of the agents it is given.
-        agents: The agents.
+        problem: The problem, or the function.
+        halo: The rank's border.
         n: The number of agents in the network.
     """
-    if isinstance(problem, Problem):
-        if problem.agents != n:
-            raise ProblemError(
-                f"the problem has {problem.agents} agents but the graph has {n}; make both the same size"
-            )
-        return problem.restrict(agents)
-    if not is_factory(problem):
+    ranks, agents = halo.transport, halo.block.agents
+    with ranks.together():
+        made = problem(agents) if callable(problem) and not isinstance(problem, Problem) else problem
+        _require_problem(made, ranks.ranks > 1)
+        if made.agents not in (n, len(agents)) or (made is problem and made.agents != n):
+            raise ProblemError(_misfit(made.agents, len(agents), n, made is problem))
+        part = made.restrict(agents) if made.agents > len(agents) else made
+    if ranks.ranks == 1:
+        return part, part
+    ranks.require_same(str(part.dim), "models of a length")
+    known = [part.common(), made.fingerprint() if made is not part else None]
+    ranks.require_same(digest(*known), "a problem (kind, settings or data)")
+    return part, SharedProblem(part, halo, n)
+
+
+def _require_problem(made: Any, several: bool) -> None:
+    if several and not isinstance(made, Problem):
         raise ProblemError(
-            f"a {type(problem).__name__} cannot be divided among ranks; pass a d3gd.problems.Problem with a restrict "
+            f"a {type(made).__name__} cannot be divided among ranks; pass a d3gd.problems.Problem with a restrict "
             "method, or a function that takes a list of agents and returns their problem"
         )
-    part = problem(agents)
-    if not isinstance(part, Problem) or part.agents != len(agents):
-        found = f"{part.agents} agents" if isinstance(part, Problem) else f"a {type(part).__name__}"
-        raise ProblemError(f"asked for the problem of {len(agents)} agents, the function made {found}; make just these")
-    return part
+    missing = [name for name in ("agents", "dim", "gradients") if name not in dir(made)]
+    if missing:
+        raise ProblemError(
+            f"a {type(made).__name__} is no problem: it has no {missing[0]!r}; pass a d3gd.problems.Problem, such as "
+            "d3gd.problems.from_functions(...)"
+        )
+
+
+def _misfit(found: int, agents: int, n: int, whole: bool) -> str:
+    if whole:
+        return f"the problem has {found} agents but the graph has {n}; make both the same size"
+    return f"asked for the problem of {agents} agents, the function made one of {found}; make just these"

@@ -1,37 +1,34 @@
-"""Rows that have come from other ranks, beside the block's own."""
+"""Rows that an exchange brought."""
 
-from typing import Any, TypeAlias
+from typing import Any
 
-from d3gd.arrays import Array, Floats
+import numpy as np
+
+from d3gd.arrays import Array
+from d3gd.errors import D3GDError
 
 
 class Received:
-    """The rows of all whom a block hears, in two parts.
+    """The rows of all whom a block hears, its own first: what the verbs of a network read.
 
-    Copying a block's own rows to beside those that came costs as much as fast ranks need to send them. A kernel
-    that takes both parts spares it; whoever wants all rows in one array has them copied at first use.
+    On several ranks a block's own rows stay where they are. Copying them next to those that came costs as much as fast
+    ranks need to send them; a kernel that takes both parts does without.
 
     Args:
         own: The block's own rows.
-        whole: Memory for all rows, the block's own first; only those behind them are there already.
-
-    Attributes:
-        own: The block's own rows.
+        whole: Memory for all rows, the block's own first; those behind them have arrived. Without ranks, None.
+        loan: What keeps that memory from being used again.
 
     Example:
-        >>> import numpy as np
         >>> rows = Received(np.zeros((1, 2)), np.ones((3, 2)))
-        >>> rows.own.shape, rows.others.shape, joined(rows)[0]
-        ((1, 2), (2, 2), array([0., 0.]))
+        >>> [part.shape for part in rows.parts()], rows.joined()[0]
+        ([(1, 2), (2, 2)], array([0., 0.]))
     """
 
-    def __init__(self, own: Array, whole: Array) -> None:
-        self.own, self._whole, self._complete = own, whole, False
+    __slots__ = ("_complete", "_loan", "_own", "_whole")
 
-    @property
-    def others(self) -> Array:
-        """The rows that came."""
-        return self._whole[len(self.own) :]
+    def __init__(self, own: Array, whole: Array | None = None, loan: object = None) -> None:
+        self._own, self._whole, self._loan, self._complete = own, own if whole is None else whole, loan, whole is None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -40,31 +37,39 @@ class Received:
 
     @property
     def dtype(self) -> Any:
-        """Its kind of numbers."""
+        """The type of their numbers."""
         return self._whole.dtype
+
+    @property
+    def apart(self) -> bool:
+        """Whether the block's own rows still lie elsewhere."""
+        return not self._complete
+
+    def parts(self) -> tuple[Array, Array]:
+        """Return the block's own rows, and those of others."""
+        if self._complete:
+            return self._whole, self._whole[:0]
+        return self._own, self._whole[len(self._own) :]
 
     def joined(self) -> Array:
         """Return all rows in one array."""
         if not self._complete:
-            self._whole[: len(self.own)] = self.own
+            self._whole[: len(self._own)] = self._own
             self._complete = True
         return self._whole
 
-    def __getitem__(self, rows: Any) -> Any:
-        return self.joined()[rows]
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.joined().__array__(dtype)
+        raise D3GDError(
+            "what an exchange brought is read by the verbs of the network: net.mix(a, inbox.x), net.dot(v, inbox.x), "
+            "net.along(inbox.x)"
+        )
 
 
-Rows: TypeAlias = Floats | Received
-
-
-def joined(rows: Rows) -> Floats:
-    """Return rows in one array."""
-    return rows.joined() if isinstance(rows, Received) else rows
-
-
-def parts(rows: Rows) -> tuple[Floats, Floats]:
-    """Return a block's own rows and those that came; without ranks, all are its own."""
-    return (rows.own, rows.others) if isinstance(rows, Received) else (rows, rows[:0])
+def require_received(rows: Any) -> None:
+    """Refuse rows that were never sent: mixing them would cost nothing, and no agent could know them."""
+    if not isinstance(rows, Received):
+        found = f"an array of shape {rows.shape}" if isinstance(rows, np.ndarray) else f"a {type(rows).__name__}"
+        raise D3GDError(
+            f"agents can only read what was sent, and this is {found}; send it first: "
+            "inbox = net.exchange(x=x), then net.mix(a, inbox.x)"
+        )

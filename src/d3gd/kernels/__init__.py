@@ -27,4 +27,4 @@ class Meter:
     def compiled(self, numbers: int) -> bool:
         """Return whether to use kernels that also pay in small calls, now that so many more numbers are asked for."""
         self._done += numbers
-        return self.large(numbers) or self._done >= _AFTER or "d3gd.kernels.compiled" in sys.modules
+        return self.large(numbers) or self._done >= _AFTER or "d3gd.kernels.compiling" in sys.modules

@@ -1,7 +1,6 @@
-"""Memory that is used again: fresh pages cost as much as the copy into them."""
+"""Large arrays whose memory is used again: fresh pages cost as much as the copy into them."""
 
 import math
-from sys import getrefcount
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -9,38 +8,41 @@ from numpy.typing import DTypeLike
 from d3gd.arrays import Array
 
 LARGE = 1 << 22  # bytes from which the system is asked for fresh pages every time
-_UNUSED = 3  # references to an array that only its pool holds: the pool's, a variable's, and that of who counts
 
 
-class Memory:
-    """Arrays whose memory is used again once nobody looks into it any more.
-
-    Whoever holds an array, or any view of it, keeps its memory: it is not handed out again while anyone could see.
+class Buffers:
+    """A pool of buffers. Each is lent to one array and returns when that array and all its views are gone.
 
     Args:
-        least: Arrays of fewer bytes are made anew.
+        least: Arrays of fewer bytes are allocated as usual.
 
     Example:
-        >>> memory = Memory()
-        >>> kept, address = memory.empty((2, 3), float), memory.empty((2, 3), float).ctypes.data
-        >>> memory.empty((3, 2), float).ctypes.data == address != kept.ctypes.data
+        >>> buffers = Buffers()
+        >>> kept, address = buffers.empty((2, 3), float), buffers.empty((2, 3), float).ctypes.data
+        >>> buffers.empty((3, 2), float).ctypes.data == address != kept.ctypes.data
         True
     """
 
     def __init__(self, least: int = 1) -> None:
         self._least = least
-        self._pools: dict[int, list[Array]] = {}
+        self._free: dict[int, list[Array]] = {}
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-        """Return an array that holds anything."""
+        """Return an uninitialised array."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size < self._least:
             return np.empty(shape, dtype)
-        pool = self._pools.setdefault(size, [])
-        for raw in pool:
-            if getrefcount(raw) == _UNUSED:
-                break
-        else:
-            raw = np.empty(size, dtype=np.uint8)
-            pool.append(raw)
-        return raw.view(dtype).reshape(shape)
+        free = self._free.setdefault(size, [])
+        lease = _Lease(free.pop() if free else np.empty(size, dtype=np.uint8), free)
+        return np.asarray(lease).view(dtype).reshape(shape)
+
+
+class _Lease:
+    """The base of an array and, through it, of every view: its end returns the buffer."""
+
+    def __init__(self, buffer: Array, free: list[Array]) -> None:
+        self._buffer, self._free = buffer, free
+        self.__array_interface__ = buffer.__array_interface__
+
+    def __del__(self) -> None:
+        self._free.append(self._buffer)

@@ -1,23 +1,17 @@
-"""The kernels compiled by numba; importing this module loads it.
-
-They have the bits of the plain ones: they add up in the same order and use neither fused multiply-adds nor any other
-liberty. They release the interpreter's lock, and :mod:`d3gd.kernels.threads` divides rows among cores.
-"""
+"""The verbs compiled, with the bits of the plain ones; see :mod:`d3gd.kernels.compiling`."""
 
 import math
-from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from d3gd.arrays import Floats, Ints
-from d3gd.distributed.received import Rows, parts
-from d3gd.kernels.buffers import LARGE, Memory
+from d3gd.kernels.buffers import LARGE, Buffers
+from d3gd.kernels.compiling import WHOLE, Kernel, Signature, compiled, given, made
 from d3gd.kernels.threads import in_parts
 
 _AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
@@ -153,83 +147,15 @@ def _project(first, last, indptr, edges, projected):  # type: ignore[no-untyped-
             result[j] = less if not less <= 0 else 0.0
 
 
-@register_jitable
-def _score(samples, labels, model, scores):  # type: ignore[no-untyped-def]
-    """Put the score of each sample's own class under one agent's model into ``scores``."""
-    count, features, zero = samples.shape[0], samples.shape[1], model[0] - model[0]
-    fours = count - count % 4
-    for m in range(0, fours, 4):  # a sum waits for each of its terms, so four of them take turns
-        p, q, r, s = samples[m], samples[m + 1], samples[m + 2], samples[m + 3]
-        t, u = model[labels[m] * features :], model[labels[m + 1] * features :]
-        v, w = model[labels[m + 2] * features :], model[labels[m + 3] * features :]
-        a, b, c, d = zero, zero, zero, zero
-        for f in range(features):
-            a += p[f] * t[f]
-            b += q[f] * u[f]
-            c += r[f] * v[f]
-            d += s[f] * w[f]
-        scores[m], scores[m + 1], scores[m + 2], scores[m + 3] = a, b, c, d
-    for m in range(fours, count):
-        p, t, a = samples[m], model[labels[m] * features :], zero
-        for f in range(features):
-            a += p[f] * t[f]
-        scores[m] = a
-
-
-def _scores(first, last, X, y, theta, scores):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        _score(X[i], y[i], theta[i], scores[i])
-
-
-def _slopes(first, last, X, y, theta, count, regularization, gradients):  # type: ignore[no-untyped-def]
-    features, slopes, one = X.shape[2], np.empty(X.shape[1], dtype=X.dtype), count / count
-    for i in range(first, last):
-        samples, labels, model, row = X[i], y[i], theta[i], gradients[i]
-        _score(samples, labels, model, slopes)
-        for m in range(len(slopes)):
-            s = one / (one + math.exp(-slopes[m]))
-            slopes[m] = (s - s * s) / count
-        row[:] = 0
-        for m in range(len(slopes)):
-            part, sample, slope = row[labels[m] * features :], samples[m], slopes[m]
-            for f in range(features):
-                part[f] += slope * sample[f]
-        for c in range(len(row)):
-            row[c] += regularization * model[c]
-
-
-def _given(numbers: Any, axes: int) -> Any:
-    return types.Array(numbers, axes, "C", readonly=True)  # writable arrays are taken as well
-
-
-def _made(numbers: Any, axes: int) -> Any:
-    return types.Array(numbers, axes, "C")
-
-
-_SIGNATURES: dict[Callable[..., None], Callable[[Any], tuple[Any, ...]]] = {
-    _mix: lambda f: (_given(f, 1), _given(f, 2), _given(f, 2), _made(f, 2)),
-    _dot: lambda f: (_given(f, 2), _given(f, 2), _given(f, 2), _made(f, 1)),
-    _project: lambda f: (_given(f, 1), _made(f, 1)),
-    _scores: lambda f: (_given(f, 2), _made(f, 2)),
-    _slopes: lambda f: (_given(f, 2), f, f, _made(f, 2)),
+_SIGNATURES: dict[Kernel, Signature] = {
+    _mix: lambda f: (given(WHOLE, 1), given(WHOLE, 1), given(f, 1), given(f, 2), given(f, 2), made(f, 2)),
+    _dot: lambda f: (*[given(WHOLE, 1)] * 4, given(f, 2), given(f, 2), given(f, 2), made(f, 1)),
+    _project: lambda f: (given(WHOLE, 1), given(f, 1), made(f, 1)),
 }
-_INTS = {_mix: (1, 1), _dot: (1, 1, 1, 1), _project: (1,)}
 
 
-@cache
-def _compiled(kernel: Callable[..., None], dtype: np.dtype[Any]) -> Callable[..., None]:
-    """Compile a kernel for one kind of numbers, and keep the machine code for the next process if there is a place."""
-    numbers, whole = numba.from_dtype(dtype), types.int64
-    if kernel in _INTS:
-        structure = tuple(_given(whole, axes) for axes in _INTS[kernel])
-    else:
-        structure = (_given(numbers, 3), _given(whole, 2))
-    signature = types.void(whole, whole, *structure, *_SIGNATURES[kernel](numbers))
-    try:
-        compiled: Callable[..., None] = numba.njit(signature, nogil=True, cache=True, error_model="numpy")(kernel)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written to
-        compiled = numba.njit(signature, nogil=True, error_model="numpy")(kernel)
-    return compiled
+def _compiled(kernel: Kernel, dtype: np.dtype[Any]) -> Kernel:
+    return compiled(kernel, _SIGNATURES[kernel], dtype)
 
 
 class Compiled:
@@ -237,21 +163,27 @@ class Compiled:
 
     def __init__(self, indptr: Ints, columns: Ints) -> None:
         self._indptr, self._columns = np.ascontiguousarray(indptr), np.ascontiguousarray(columns)
-        self._memory = Memory(LARGE)
+        self._buffers = Buffers(LARGE)
 
-    def mix(self, a: Floats, received: Rows) -> Floats:
-        r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges."""
-        width = math.prod(received.shape[1:])
-        x, others = (np.ascontiguousarray(rows.reshape(len(rows), width)) for rows in parts(received))
+    def mix(self, a: Floats, own: Floats, received: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges.
+
+        Args:
+            a: The weights.
+            own: The first of the rows x.
+            received: The others.
+        """
+        width = math.prod(own.shape[1:])
+        x, others = (np.ascontiguousarray(rows.reshape(len(rows), width)) for rows in (own, received))
         a = np.ascontiguousarray(a, dtype=x.dtype)
-        mixed = self._memory.empty((len(self._indptr) - 1, x.shape[1]), x.dtype)
+        mixed = self._buffers.empty((len(self._indptr) - 1, x.shape[1]), x.dtype)
         kernel = _compiled(_mix, x.dtype)
 
         def work(first: int, last: int) -> None:
             kernel(first, last, self._indptr, self._columns, a, x, others, mixed)
 
         in_parts(work, self._indptr, width)
-        return mixed.reshape(-1, *received.shape[1:])
+        return mixed.reshape(-1, *own.shape[1:])
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
@@ -273,37 +205,3 @@ class Compiled:
         kernel = _compiled(_project, edges.dtype)
         in_parts(lambda first, last: kernel(first, last, self._indptr, edges, projected), self._indptr, 16)
         return projected
-
-
-class Labelled:
-    """The sigmoid of samples' scores, where each sample touches one class of its agent's model.
-
-    Args:
-        X: Features, (agents, samples, features).
-        y: Labels, (agents, samples).
-    """
-
-    def __init__(self, X: Floats, y: Ints) -> None:
-        self._X, self._y = np.ascontiguousarray(X), np.ascontiguousarray(y)
-        self._memory = Memory(LARGE)
-
-    def scores(self, x: Floats) -> Floats:
-        """Return the score of every sample's own class under its agent's model."""
-        scores = np.empty(self._y.shape, dtype=x.dtype)
-        _compiled(_scores, x.dtype)(0, len(x), self._X, self._y, np.ascontiguousarray(x), scores)
-        return scores
-
-    def gradients(self, x: Floats, regularization: float) -> Floats:
-        """Return the mean of all samples' features, times the sigmoid's slope at their score, and the regularization's.
-
-        SciPy's sigmoid is 1 / (1 + exp(-score)) with the C library's exponential, and so is this one.
-        """
-        x = np.ascontiguousarray(x)
-        gradients = self._memory.empty(x.shape, x.dtype)
-        kernel, count = _compiled(_slopes, x.dtype), self._X.shape[1]
-
-        def work(first: int, last: int) -> None:
-            kernel(first, last, self._X, self._y, x, count, regularization, gradients)
-
-        in_parts(work, range(len(x) + 1), self._X[0].size)
-        return gradients

@@ -4,9 +4,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse._sparsetools import csr_matvecs
+from scipy.sparse import csr_array
 
-from d3gd.arrays import Floats, Ints
+from d3gd.arrays import CSR, Floats, Ints
 from d3gd.kernels.rows import Rectangle, rectangles
 from d3gd.kernels.simplex import RowSimplices
 
@@ -28,12 +28,10 @@ class Plain:
 
     def mix(self, a: Floats, received: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges."""
-        # What `csr_array @ received` calls, without the checks that cost twice as much for small networks.
-        mixed = np.zeros((len(self._indptr) - 1, *received.shape[1:]), dtype=received.dtype)
-        x = np.ascontiguousarray(received)
-        a = a.astype(x.dtype, copy=False)
-        csr_matvecs(len(mixed), self._heard, x[0].size, self._indptr, self._columns, a, x.ravel(), mixed.ravel())
-        return mixed
+        matrix, x = self._matrix, received.reshape(len(received), -1)
+        matrix.data = a.astype(x.dtype, copy=False)  # a new matrix would cost more than the product
+        mixed: Floats = matrix @ x
+        return mixed.reshape(-1, *received.shape[1:])
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
@@ -62,6 +60,11 @@ class Plain:
     def project(self, edges: Floats) -> Floats:
         """Project each agent's edge values onto its probability simplex."""
         return self._simplices(edges)
+
+    @cached_property
+    def _matrix(self) -> CSR:
+        shape = len(self._indptr) - 1, self._heard
+        return csr_array((np.empty(len(self._columns)), self._columns, self._indptr), shape=shape)
 
     @cached_property
     def _gathers(self) -> list[tuple[Rectangle, Ints]]:

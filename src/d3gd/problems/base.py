@@ -6,13 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from d3gd.arrays import Array, Bools, Floats, Ints
+from d3gd.arrays import Array, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.random import keyed_uniform
-
-_CACHED = 1 << 16  # numbers that stay in the cache
-_CHUNK = 1 << 22  # most numbers a metric may hold in one temporary array
 
 
 class Problem(ABC):
@@ -52,7 +49,9 @@ class Problem(ABC):
 
         Args:
             x: Models, shape (agents, dim).
-            k: Iteration, the key of the mini-batches; None asks for the gradient on all data.
+            k: The key of the mini-batches; None asks for the gradient on all data. At first it is the iteration. Where
+                a method asks more than once in an iteration, every further draw has a key of its own, a larger integer
+                (`d3gd.random.draw_key`): draw as for any iteration, by (seed, agent, k) alone.
 
         Returns:
             Shape (agents, dim); row i is the gradient of f_i at x[i].
@@ -113,6 +112,13 @@ class Problem(ABC):
             "fingerprint": self.fingerprint(),
         }
 
+    def common(self) -> dict[str, Any]:
+        """What must be the same on every rank that holds some of the agents, ready for JSON; here, kind and dimension.
+
+        A subclass adds the settings that all agents share: seed, batch, regularization, test data.
+        """
+        return {"kind": type(self).__name__, "dim": self.dim}
+
     def fingerprint(self) -> str:
         """SHA-256 of what defines the problem, the same whether it was made whole or joined from parts."""
         return self._joined_fingerprint(self.fingerprints())
@@ -156,104 +162,30 @@ class Sourced(Problem):
 
     def _made_by(self, kind: str, *, block: Any = None, **arguments: Any) -> Self:
         if "alpha" in arguments:
-            arguments["alpha"] = np.asarray(arguments["alpha"], dtype=np.float64).tolist()
-        if block is not None:
-            arguments["block"] = np.asarray(block).tolist()
-        self._source = {"kind": kind, **arguments}
-        return self
+            arguments["alpha"] = np.asarray(arguments["alpha"], dtype=np.float64)
+        plain = {name: value if value is None else np.asarray(value).tolist() for name, value in arguments.items()}
+        self._source = {"kind": kind, **plain}
+        return self if block is None else self._of_block(np.asarray(block).tolist())
 
     def _inherit(self, parent: "Sourced", ids: Ints) -> Self:
-        if parent._source is not None:
-            self._source = {**parent._source, "block": ids.tolist()}
+        self._source = parent._source
+        return self if self._source is None else self._of_block(ids.tolist())
+
+    def _of_block(self, block: list[int]) -> Self:
+        source = {key: value for key, value in (self._source or {}).items() if key != "block"}
+        self._source = source if block == list(range(source["agents"])) else {**source, "block": block}
         return self
+
+    def common(self) -> dict[str, Any]:
+        """Also the call that made this problem."""
+        source = {key: value for key, value in (self._source or {}).items() if key != "block"}
+        return super().common() | {"source": source}
 
     def describe(self) -> dict[str, Any]:
         """The call that made this problem, or its shapes and fingerprint when it was made from arrays."""
         return dict(self._source) if self._source is not None else super().describe()
 
 
-def real(x: Floats) -> Floats:
-    """Models in single precision as they are, all others in double."""
-    return x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
-
-
 def as_bytes(digests: Iterable[str]) -> Array:
     """Hexadecimal digests as the rows of an array of bytes."""
     return np.array([list(bytes.fromhex(text)) for text in digests], dtype=np.uint8)
-
-
-def class_shares(y: Ints, counted: Bools, classes: int) -> Floats:
-    """Return the share of each class among every agent's counted labels, shape (agents, classes)."""
-    agents = len(y)
-    places = (classes * np.arange(agents)[:, None] + y)[counted]
-    counts = np.bincount(places, minlength=agents * classes).reshape(agents, classes)
-    shares: Floats = counts / counts.sum(axis=1, keepdims=True)
-    return shares
-
-
-def row_slices(rows: int, width: int) -> list[slice]:
-    """Cuts of the rows of a metric, `width` numbers each, that keep its temporary arrays small."""
-    step = max(1, _CHUNK // max(1, width))
-    return [slice(start, start + step) for start in range(0, rows, step)]
-
-
-def shares_right(theta: Floats, X: Floats, y: Ints, best: Any) -> Floats:
-    """Share of the samples whose label has the best score, for every model.
-
-    Args:
-        theta: Models, shape (models, classes, features).
-        X: Features, shape (samples, features).
-        y: Labels.
-        best: ``np.maximum`` if the largest score wins, ``np.minimum`` if the smallest does; of equals, the first class.
-    """
-    models, classes, _ = theta.shape
-    right = np.empty(models)
-    step = max(1, _CACHED // (classes * len(X)))
-    for rows in (slice(first, first + step) for first in range(0, models, step)):
-        some = theta[rows]
-        scores = (some.reshape(-1, X.shape[1]) @ X.T).reshape(len(some), classes, len(X))
-        top = best.reduce(scores, axis=1)
-        hits = scores[:, y, np.arange(len(X))] == top
-        if np.count_nonzero(scores == top[:, None]) > top.size:  # ties; else there is no need for the slow argmax
-            winner = scores.argmax(axis=1) if best is np.maximum else scores.argmin(axis=1)
-            hits = winner == y
-        right[rows] = hits.mean(axis=1)
-    return right
-
-
-def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None = None) -> None:
-    """Refuse NaN and infinities, naming where the first one is.
-
-    Args:
-        values: The array to look through.
-        what: Its name in the message.
-        axes: The name of each axis; the first is that of the agents where `ids` is given.
-        ids: Global ids of the agents.
-    """
-    finite = np.isfinite(values)
-    if finite.all():
-        return
-    place = tuple(int(p) for p in np.argwhere(~finite)[0])
-    shown = place if ids is None else (int(ids[place[0]]), *place[1:])
-    where = ", ".join(f"{axis} {position}" for axis, position in zip(axes, shown, strict=True))
-    raise ProblemError(f"{what} is {values[place]} at {where}; clean or drop it, every number must be finite")
-
-
-def check_ids(agent_ids: Ints | Sequence[int] | None, agents: int) -> Ints:
-    """The agents' global ids, by default 0, 1, ..., checked against their number."""
-    ids = np.arange(agents) if agent_ids is None else np.asarray(agent_ids)
-    if ids.shape != (agents,) or ids.dtype.kind not in "iu":
-        raise ProblemError(f"agent_ids of shape {ids.shape} do not name {agents} agents; pass one integer per agent")
-    return ids.astype(np.int64)
-
-
-def check_batch(batch: int | None) -> None:
-    """A mini-batch needs at least one sample."""
-    if batch is not None and batch < 1:
-        raise ProblemError(f"batch = {batch}; use 1 or more samples, or None for all data")
-
-
-def check_regularization(regularization: float) -> None:
-    """The factor of the squared norm must be finite and not negative."""
-    if not (np.isfinite(regularization) and regularization >= 0.0):
-        raise ProblemError(f"regularization = {regularization}; use a finite number of 0 or more")

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
+from d3gd.data.checks import check_sizes
 from d3gd.errors import ProblemError
-from d3gd.problems.base import Problem, check_ids
+from d3gd.problems.base import Problem
+from d3gd.problems.checks import check_ids
 
 GradientFunction = Callable[[int, Floats], Array]
 LossFunction = Callable[[int, Floats], float]
@@ -24,9 +26,8 @@ class Functions(Problem):
         loss: LossFunction | None,
         agent_ids: Ints | None = None,
     ) -> None:
-        if agents < 1 or dim < 1:
-            raise ProblemError(f"agents = {agents}, dim = {dim}; both must be 1 or more")
-        self.agents, self.dim = agents, dim
+        check_sizes(agents=agents, dim=dim)
+        self.agents, self.dim = int(agents), int(dim)
         self.gradient, self.loss_function = gradient, loss
         self.agent_ids = check_ids(agent_ids, agents)
 

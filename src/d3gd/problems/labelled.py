@@ -7,8 +7,8 @@ import numpy as np
 
 from d3gd.arrays import Array, Ints
 from d3gd.data.bundled import digits
-from d3gd.data.mixture import mixture_with_test_set
 from d3gd.data.split import hold_out, split_by_label
+from d3gd.problems.classification import of_mixture
 from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
 
 
@@ -118,9 +118,17 @@ def mixture_classification(
         >>> problem.agents, problem.dim
         (4, 50)
     """
-    drawn: dict[str, Any] = {"agents": agents, "alpha": alpha, "classes": classes, "features": features}
-    drawn |= {"samples": samples, "test_samples": test_samples, "block": block}
-    X, y, test = mixture_with_test_set(seed=seed, **drawn)
-    common: dict[str, Any] = {"seed": seed, "regularization": regularization, "batch": batch}
-    problem = softmax_regression(list(zip(X, y, strict=True)), classes=classes, test=test, agent_ids=block, **common)
-    return problem._made_by("mixture_classification", **drawn, **common)
+    return of_mixture(
+        lambda X, y, **settings: softmax_regression(list(zip(X, y, strict=True)), **settings),
+        "mixture_classification",
+        agents=agents,
+        alpha=alpha,
+        classes=classes,
+        features=features,
+        samples=samples,
+        test_samples=test_samples,
+        block=block,
+        seed=seed,
+        regularization=regularization,
+        batch=batch,
+    )

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
+from d3gd.data.checks import check_block, check_room, check_sizes
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import Sourced, as_bytes, check_finite
+from d3gd.problems.base import Sourced, as_bytes
+from d3gd.problems.checks import check_finite
 from d3gd.random import generator
 
 _TAG = 3  # keeps these draws apart from those of other generators with the same seed
@@ -127,19 +129,17 @@ def quadratic(
         >>> float(np.abs(problem.global_gradients(problem.optimum[None])).max())
         0.0
     """
-    if agents < 1 or dim < 1:
-        raise ProblemError(f"agents = {agents}, dim = {dim}; both must be 1 or more")
+    check_sizes(agents=agents, dim=dim)
     if not (np.isfinite(conditioning) and conditioning >= 1.0):
         raise ProblemError(f"conditioning = {conditioning}; it is a ratio of eigenvalues, 1 or more")
     if not (np.isfinite(heterogeneity) and heterogeneity >= 0.0):
         raise ProblemError(f"heterogeneity = {heterogeneity}; use a finite number of 0 or more")
+    chosen = check_block(block, agents)
+    check_room(agents=len(chosen), rows=dim, columns=dim)
     spectrum = np.geomspace(1.0, 1.0 / conditioning, dim)
     centre = generator(seed, _TAG).standard_normal(dim)
-    chosen = list(range(agents)) if block is None else np.asarray(block).tolist()
-    if not chosen or min(chosen) < 0 or max(chosen) >= agents:
-        raise ProblemError(f"block {chosen} must be a non-empty list of agents from 0 to {agents - 1}")
     Q, b = np.empty((len(chosen), dim, dim)), np.empty((len(chosen), dim))
-    for row, agent in enumerate(chosen):
+    for row, agent in enumerate(chosen.tolist()):
         draw = generator(seed, _TAG, agent)
         U, triangle = np.linalg.qr(draw.standard_normal((dim, dim)))
         U *= np.sign(np.diag(triangle))  # makes the rotation uniformly distributed

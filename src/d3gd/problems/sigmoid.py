@@ -8,27 +8,19 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.special import expit
 
-from d3gd.arrays import CSR, Array, Floats, Ints
-from d3gd.data.mixture import mixture_with_test_set
-from d3gd.digest import digest
+from d3gd.arrays import CSR, Floats, Ints
 from d3gd.errors import ProblemError
 from d3gd.kernels import Meter
-from d3gd.problems.base import (
-    Sourced,
-    as_bytes,
-    check_batch,
-    check_finite,
-    check_ids,
-    check_regularization,
-    class_shares,
-    real,
-    row_slices,
-    shares_right,
-)
-from d3gd.random import keyed_uniform
+from d3gd.problems.checks import check_finite, check_ids, check_samples
+from d3gd.problems.classification import LinearClassification, of_mixture, real, row_slices
 
 
-class SigmoidClassification(Sourced):
+def slope(s: Any) -> Any:
+    r"""Return the derivative of the sigmoid where its value is s: :math:`\sigma' = \sigma - \sigma^2`."""
+    return s - s * s
+
+
+class SigmoidClassification(LinearClassification):
     r"""The sigmoid loss of the paper's experiments, as printed there.
 
     .. math::
@@ -53,6 +45,8 @@ class SigmoidClassification(Sourced):
         The experiments section of the D3GD paper.
     """
 
+    best = np.minimum
+
     def __init__(
         self,
         X: Floats,
@@ -71,29 +65,29 @@ class SigmoidClassification(Sourced):
                 f"X of shape {X.shape} and y of shape {y.shape} and type {y.dtype} do not fit; "
                 "pass floats of shape (agents, samples, features) and integers of shape (agents, samples)"
             )
-        self.agents, self.samples, self.features = X.shape
-        self.classes, self.dim = classes, classes * self.features
-        self.agent_ids = check_ids(agent_ids, self.agents)
-        self.regularization, self.batch, self.seed, self.test = regularization, batch, seed, test
-        check_batch(batch)
-        check_regularization(regularization)
-        check_finite(X, "X", ("agent", "sample", "feature"), self.agent_ids)
+        ids = check_ids(agent_ids, len(X))
+        check_finite(X, "X", ("agent", "sample", "feature"), ids)
         if y.min() < 0 or y.max() >= classes:
             agent, sample = (int(p) for p in np.argwhere((y < 0) | (y >= classes))[0])
             raise ProblemError(
-                f"label {y[agent, sample]} at agent {self.agent_ids[agent]}, sample {sample}; "
-                f"labels run from 0 to {classes - 1}"
+                f"label {y[agent, sample]} at agent {ids[agent]}, sample {sample}; labels run from 0 to {classes - 1}"
             )
-        if test is not None:
-            check_finite(test[0], "the test X", ("sample", "feature"))
-
         order = np.argsort(y, axis=1, kind="stable")
-        self.y: Ints = np.take_along_axis(y, order, axis=1).astype(np.int64)
-        self.X: Floats = np.take_along_axis(X, order[:, :, None], axis=1)
+        super().__init__(
+            np.take_along_axis(X, order[:, :, None], axis=1),
+            np.take_along_axis(y, order, axis=1).astype(np.int64),
+            np.full(len(X), X.shape[1]),
+            classes=classes,
+            regularization=regularization,
+            batch=batch,
+            seed=seed,
+            test=None if test is None else _checked(test, X.shape[2], classes),
+            agent_ids=ids,
+        )
+        self.samples = self.longest
         # A segment is one (agent, class): one row of theta, and a run of consecutive samples.
-        self._segment: Ints = (self.y + classes * np.arange(self.agents)[:, None]).ravel()
+        self._segment: Ints = (self.y + self.classes * np.arange(self.agents)[:, None]).ravel()
         self._meter, self._sums = Meter(), dict[Any, _Sums]()
-        self._last: tuple[Floats, Floats] | None = None
 
     def _in(self, dtype: Any) -> "_Sums":
         """The data in a precision."""
@@ -112,23 +106,18 @@ class SigmoidClassification(Sourced):
             compiled: Floats = sums.compiled.gradients(x, self.regularization)
             return compiled
         # CSR products visit each row's own samples in order: bitwise the same for any block of agents.
-        s = expit(sums.score @ x.reshape(-1))
-        slopes = s * s
-        np.subtract(s, slopes, out=slopes)
+        slopes = slope(expit(sums.score @ x.reshape(-1)))
         slopes /= self.samples
         sums.collect.data = slopes
         gradients: Floats = sums.collect @ sums.X.reshape(-1, self.features)
         return gradients.reshape(x.shape) + self.regularization * x
 
     def _batch_gradients(self, x: Floats, k: int, batch: int) -> Floats:
-        draws = keyed_uniform(self.seed, self.agent_ids, k, batch)
-        chosen = (draws * self.samples).astype(np.int64)
-        chosen += self.samples * np.arange(self.agents)[:, None]
-        segment = self._segment.take(chosen.ravel())
-        X = self._in(x.dtype).X.reshape(-1, self.features).take(chosen.ravel(), axis=0)
+        chosen = self._drawn(k, batch).ravel()
+        segment = self._segment.take(chosen)
+        X = self._in(x.dtype).X.reshape(-1, self.features).take(chosen, axis=0)
         theta = x.reshape(-1, self.features).take(segment, axis=0)
-        s = expit(np.einsum("mf,mf->m", X, theta))
-        self._scatter.data = (s - s * s) / batch
+        self._scatter.data = slope(expit(np.einsum("mf,mf->m", X, theta))) / batch
         self._scatter.indices = segment
         gradients: Floats = self._scatter @ X
         return gradients.reshape(x.shape) + self.regularization * x
@@ -153,29 +142,22 @@ class SigmoidClassification(Sourced):
         return losses
 
     def _constant(self, x: Floats) -> Floats:
-        norms: Floats = np.einsum("rd,rd->r", x, x)
-        return 0.5 * (self.classes - 1) + 0.5 * self.regularization * norms
+        return 0.5 * (self.classes - 1) + self._penalty(x)
 
-    def sum_gradients(self, x: Floats) -> Floats:
-        """All agents' samples are pooled by class: two small matrix products a class.
-
-        The losses come almost for free; they are kept, since whoever records gradients at a point mostly asks for both.
-        """
+    def _pooled_sums(self, x: Floats) -> tuple[Floats, Floats]:
+        """Pooled by class: two small matrix products each."""
         theta = self._theta(x)
         out = self.agents * self.regularization * theta
         losses = self.agents * self._constant(x)
         for c, pooled in enumerate(self._by_class):
             for rows in row_slices(len(x), len(pooled)):
                 s = expit(theta[rows, c] @ pooled.T)
-                out[rows, c] += (s - s * s) @ pooled / self.samples
+                out[rows, c] += slope(s) @ pooled / self.samples
                 losses[rows] += s.sum(axis=1) / self.samples
-        self._last = x.copy(), losses
-        return out.reshape(-1, self.dim)
+        return out.reshape(-1, self.dim), losses
 
-    def sum_losses(self, x: Floats) -> Floats:
-        """All agents' samples are pooled by class."""
-        if self._last is not None and np.array_equal(self._last[0], x):
-            return self._last[1].copy()
+    def _pooled_losses(self, x: Floats) -> Floats:
+        """Pooled by class: one small matrix product each."""
         out = self.agents * self._constant(x)
         theta = self._theta(x)
         for c, pooled in enumerate(self._by_class):
@@ -183,42 +165,12 @@ class SigmoidClassification(Sourced):
                 out[rows] += expit(theta[rows, c] @ pooled.T).sum(axis=1) / self.samples
         return out
 
-    def accuracies(self, x: Floats) -> Floats | None:
-        """Share of test samples whose true class has the smallest score."""
-        if self.test is None:
-            return None
-        return shares_right(self._theta(x), *self.test, np.minimum)
-
-    def _theta(self, x: Floats) -> Floats:
-        return x.reshape(-1, self.classes, self.features)
-
     @cached_property
     def _by_class(self) -> list[Floats]:
         return [self.X[self.y == c] for c in range(self.classes)]
 
-    def class_proportions(self) -> Floats:
-        """The share of each class among every agent's samples, shape (agents, classes)."""
-        return class_shares(self.y, np.ones(self.y.shape, dtype=bool), self.classes)
-
-    def restrict(self, agents: Ints | Sequence[int]) -> "SigmoidClassification":
-        """Only these agents, under the same keys."""
-        positions = self._positions(agents)
-        ids = self.agent_ids[positions]
-        return SigmoidClassification(
-            self.X[positions],
-            self.y[positions],
-            classes=self.classes,
-            regularization=self.regularization,
-            batch=self.batch,
-            seed=self.seed,
-            test=self.test,
-            agent_ids=ids,
-        )._inherit(self, ids)
-
-    def fingerprints(self) -> Array:
-        """SHA-256 of each agent's data and key, and of the settings."""
-        common = digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
-        return as_bytes(digest(common, agent, self.X[i], self.y[i]) for i, agent in enumerate(self.agent_ids.tolist()))
+    def _part(self, positions: Ints) -> "SigmoidClassification":
+        return SigmoidClassification(self.X[positions], self.y[positions], **self._settings(positions))
 
 
 class _Sums:
@@ -248,9 +200,19 @@ class _Sums:
     @cached_property
     def compiled(self) -> Any:
         """The same, compiled."""
-        from d3gd.kernels.compiled import Labelled  # slow to import, and small problems do without
+        from d3gd.problems.sigmoid_kernel import CompiledSums  # slow to import, and small problems do without
 
-        return Labelled(self.X, self._y)
+        return CompiledSums(self.X, self._y)
+
+
+def _checked(test: tuple[Floats, Ints], features: int, classes: int) -> tuple[Floats, Ints]:
+    X, y = check_samples(*test, "the test set")
+    if X.shape[1] != features or y.max() >= classes:
+        raise ProblemError(
+            f"the test set has {X.shape[1]} features and the label {y.max()}; the agents have {features} features and "
+            f"labels from 0 to {classes - 1}"
+        )
+    return X, y
 
 
 def sigmoid_classification(
@@ -291,9 +253,17 @@ def sigmoid_classification(
     Reference:
         The experiments section of the D3GD paper.
     """
-    drawn: dict[str, Any] = {"agents": agents, "alpha": alpha, "classes": classes, "features": features}
-    drawn |= {"samples": samples, "test_samples": test_samples, "block": block}
-    X, y, test = mixture_with_test_set(seed=seed, **drawn)
-    common: dict[str, Any] = {"seed": seed, "regularization": regularization, "batch": batch}
-    problem = SigmoidClassification(X, y, classes=classes, test=test, agent_ids=block, **common)
-    return problem._made_by("sigmoid_classification", **drawn, **common)
+    return of_mixture(
+        SigmoidClassification,
+        "sigmoid_classification",
+        agents=agents,
+        alpha=alpha,
+        classes=classes,
+        features=features,
+        samples=samples,
+        test_samples=test_samples,
+        block=block,
+        seed=seed,
+        regularization=regularization,
+        batch=batch,
+    )

@@ -6,63 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from d3gd.arrays import Array, Bools, Floats, Ints
-from d3gd.digest import digest
+from d3gd.arrays import Array, Floats, Ints
+from d3gd.data.checks import check_room
 from d3gd.errors import ProblemError
-from d3gd.problems.base import (
-    Sourced,
-    as_bytes,
-    check_batch,
-    check_finite,
-    check_ids,
-    check_regularization,
-    class_shares,
-    real,
-    row_slices,
-    shares_right,
-)
-from d3gd.random import keyed_uniform
+from d3gd.problems.checks import check_ids, check_samples
+from d3gd.problems.classification import LinearClassification, real, row_slices
 
 Part = tuple[Array, Array]
 
+_MOST_CLASSES = 1 << 16  # unless there are more samples, a larger label is none
 
-class SoftmaxRegression(Sourced):
-    """Multinomial logistic regression on padded arrays; see `softmax_regression`, which makes it from parts.
 
-    Args:
-        X: Features, shape (agents, longest, features); rows beyond an agent's size are zero.
-        y: Labels, shape (agents, longest).
-        sizes: Samples of each agent.
-        classes: Number of classes.
-        regularization: Factor of half the squared norm.
-        batch: Samples for a gradient; None takes all.
-        seed: Of the mini-batches.
-        test: Test features and labels.
-        agent_ids: Global ids of the agents, the keys of their mini-batches.
-    """
+class SoftmaxRegression(LinearClassification):
+    """Multinomial logistic regression on padded arrays; see `softmax_regression`, which makes it from parts."""
 
-    def __init__(
-        self,
-        X: Floats,
-        y: Ints,
-        sizes: Ints,
-        *,
-        classes: int,
-        regularization: float,
-        batch: int | None,
-        seed: int,
-        test: tuple[Floats, Ints] | None,
-        agent_ids: Ints,
-    ) -> None:
-        check_batch(batch)
-        check_regularization(regularization)
-        self.X, self.y, self.sizes = X, y, sizes
-        self.agents, self.longest, self.features = X.shape
-        self.classes, self.dim = classes, classes * self.features
-        self.regularization, self.batch, self.seed, self.test = regularization, batch, seed, test
-        self.agent_ids = agent_ids
-        self._precise: dict[Any, Floats] = {}
-        self._last: tuple[Floats, Floats] | None = None
+    best = np.maximum
+
+    @cached_property
+    def _precise(self) -> dict[Any, Floats]:
+        return {}
 
     def _features(self, dtype: Any) -> Floats:
         """X in a precision."""
@@ -76,9 +38,7 @@ class SoftmaxRegression(Sourced):
         x = real(x)
         X, true, sizes = self._features(x.dtype), self._true, self.sizes.astype(x.dtype)
         if self.batch is not None and k is not None:
-            draws = keyed_uniform(self.seed, self.agent_ids, k, self.batch)
-            chosen = (draws * self.sizes[:, None]).astype(np.int64)
-            chosen += self.longest * np.arange(self.agents)[:, None]
+            chosen = self._drawn(k, self.batch)
             X = X.reshape(-1, self.features).take(chosen, axis=0)
             true = self._places(self.y.reshape(-1).take(chosen))
             sizes = np.full_like(sizes, self.batch)
@@ -102,11 +62,8 @@ class SoftmaxRegression(Sourced):
         losses: Floats = totals / self.sizes + self._penalty(x)
         return losses
 
-    def sum_gradients(self, x: Floats) -> Floats:
-        """All agents' samples are pooled: two flat matrix products for many rows at once.
-
-        The losses come almost for free; they are kept, since whoever records gradients at a point mostly asks for both.
-        """
+    def _pooled_sums(self, x: Floats) -> tuple[Floats, Floats]:
+        """Two flat matrix products for many rows at once."""
         X, y, weight = self._pooled
         out, losses = np.empty_like(x), self.agents * self._penalty(x)
         for rows in row_slices(len(x), self.classes * len(X)):
@@ -120,13 +77,10 @@ class SoftmaxRegression(Sourced):
             expected = (p.reshape(-1, len(X)) @ X).reshape(-1, self.classes, self.features)
             out[rows] = (expected - self._observed).reshape(-1, self.dim)
         out += self.agents * self.regularization * x
-        self._last = x.copy(), losses
-        return out
+        return out, losses
 
-    def sum_losses(self, x: Floats) -> Floats:
-        """All agents' samples are pooled."""
-        if self._last is not None and np.array_equal(self._last[0], x):
-            return self._last[1].copy()
+    def _pooled_losses(self, x: Floats) -> Floats:
+        """One flat matrix product for many rows at once."""
         X, y, weight = self._pooled
         out = self.agents * self._penalty(x)
         for rows in row_slices(len(x), self.classes * len(X)):
@@ -134,46 +88,10 @@ class SoftmaxRegression(Sourced):
             out[rows] += (_log_sum_exp(scores) - scores[:, y, np.arange(len(X))]) @ weight
         return out
 
-    def accuracies(self, x: Floats) -> Floats | None:
-        """Share of test samples whose true class has the largest score."""
-        if self.test is None:
-            return None
-        return shares_right(self._theta(x), *self.test, np.maximum)
-
-    def class_proportions(self) -> Floats:
-        """The share of each class among every agent's samples, shape (agents, classes)."""
-        return class_shares(self.y, self._present, self.classes)
-
-    def restrict(self, agents: Ints | Sequence[int]) -> "SoftmaxRegression":
-        """Only these agents, under the same keys and with the same padding."""
-        positions = self._positions(agents)
-        ids = self.agent_ids[positions]
-        return SoftmaxRegression(
-            self.X[positions],
-            self.y[positions],
-            self.sizes[positions],
-            classes=self.classes,
-            regularization=self.regularization,
-            batch=self.batch,
-            seed=self.seed,
-            test=self.test,
-            agent_ids=ids,
-        )._inherit(self, ids)
-
-    def fingerprints(self) -> Array:
-        """SHA-256 of each agent's data and key, and of the settings."""
-        common = digest([self.classes, self.regularization, self.batch, self.seed], *(self.test or ()))
-        return as_bytes(
-            digest(common, agent, self.X[i, :size], self.y[i, :size])
-            for i, (agent, size) in enumerate(zip(self.agent_ids.tolist(), self.sizes.tolist(), strict=True))
-        )
-
-    def _theta(self, x: Floats) -> Floats:
-        return x.reshape(-1, self.classes, self.features)
-
-    def _penalty(self, x: Floats) -> Floats:
-        norms: Floats = np.einsum("rd,rd->r", x, x)
-        return 0.5 * self.regularization * norms
+    def _part(self, positions: Ints) -> "SoftmaxRegression":
+        """With the same padding."""
+        data = self.X[positions], self.y[positions], self.sizes[positions]
+        return SoftmaxRegression(*data, **self._settings(positions))
 
     def _places(self, y: Ints) -> Ints:
         """Where the labels' entries are in a flattened array of shape (agents, classes, samples)."""
@@ -185,11 +103,6 @@ class SoftmaxRegression(Sourced):
     @cached_property
     def _true(self) -> Ints:
         return self._places(self.y)
-
-    @cached_property
-    def _present(self) -> Bools:
-        present: Bools = np.arange(self.longest) < self.sizes[:, None]
-        return present
 
     @cached_property
     def _pooled(self) -> tuple[Floats, Ints, Floats]:
@@ -263,14 +176,13 @@ def softmax_regression(
         raise ProblemError("parts is empty; pass one pair (X, y) per agent")
     ids = check_ids(agent_ids, len(parts))
     named = [(f"agent {agent}", part) for agent, part in zip(ids.tolist(), parts, strict=True)]
-    pairs = [_checked(X, y, name) for name, (X, y) in named]
-    held_out = None if test is None else _checked(*test, "the test set")
+    pairs = [check_samples(X, y, name) for name, (X, y) in named]
+    held_out = None if test is None else check_samples(*test, "the test set")
     everything = pairs if held_out is None else [*pairs, held_out]
     names = [name for name, _ in named] + ["the test set"]
 
     features = pairs[0][0].shape[1]
-    largest = max(int(y.max()) for _, y in everything)
-    classes = max(2, largest + 1) if classes is None else classes
+    classes = _classes([y for _, y in everything]) if classes is None else int(classes)
     for name, (X, y) in zip(names, everything, strict=False):
         if X.shape[1] != features:
             raise ProblemError(
@@ -280,6 +192,8 @@ def softmax_regression(
             raise ProblemError(f"{name} has the label {y.max()} of {classes} classes; raise classes=")
 
     sizes = np.array([len(y) for _, y in pairs])
+    check_room(agents=len(pairs), samples=int(sizes.max()), classes=classes)
+    check_room(agents=len(pairs), classes=classes, features=features)
     padded_X = np.zeros((len(pairs), sizes.max(), features))
     padded_y = np.zeros((len(pairs), sizes.max()), dtype=np.int64)
     for row, (X, y) in enumerate(pairs):
@@ -298,17 +212,11 @@ def softmax_regression(
     )
 
 
-def _checked(X: Array, y: Array, name: str) -> tuple[Floats, Ints]:
-    X, y = np.asarray(X), np.asarray(y)
-    if X.ndim != 2 or X.size == 0 or y.shape != X.shape[:1]:
+def _classes(labels: Sequence[Ints]) -> int:
+    """How many classes there are, by the largest label; one that stands for something else is refused."""
+    largest, samples = max(int(y.max()) for y in labels), sum(map(len, labels))
+    if largest >= max(samples, _MOST_CLASSES):
         raise ProblemError(
-            f"{name} has X of shape {X.shape} and y of shape {y.shape}; "
-            "pass (samples, features) and (samples,) with at least one sample"
+            f"there is a label {largest} among {samples} samples; number the classes with integers 0, 1, 2, ..."
         )
-    if y.dtype.kind not in "iu":
-        raise ProblemError(f"{name} has labels of type {y.dtype}; number the classes with integers 0, 1, 2, ...")
-    if y.min() < 0:
-        raise ProblemError(f"{name} has the label {y.min()}; number the classes with integers 0, 1, 2, ...")
-    X = X.astype(np.float64)
-    check_finite(X, f"X of {name}", ("sample", "feature"))
-    return X, y.astype(np.int64)
+    return max(2, largest + 1)

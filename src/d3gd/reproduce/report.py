@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -33,14 +33,14 @@ def reproduce(
     """Repeat the paper's experiments and judge its claims by them.
 
     Writes into ``out``: ``fig1.png`` and ``fig1_curves.csv``, ``fig2.png`` and ``fig2_weights.csv``, ``settings.json``
-    and ``claims.json``; prints the table.
+    and ``claims.json``; prints the table, and where the files are.
 
     Args:
         which: ``"fig1"``, ``"fig2"`` or ``"all"``.
         seeds: How many; they are 0, 1, ..., never chosen.
         out: The folder to write to.
         jobs: How many processes; by default one per core.
-        progress: Show a progress bar; by default only on a terminal.
+        progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
 
     Returns:
         The claims with what was measured and their verdicts.
@@ -64,18 +64,22 @@ def reproduce(
     files.write_json(folder / "settings.json", settings)  # first, so that a folder in vain costs no work
     trials = _run_all([which] if which != "all" else list(_TRIALS), seeds, jobs, progress)
     found: list[Claim] = []
-    if "fig1" in trials:
-        _write_figure(folder / "fig1.png", figure1.draw(trials["fig1"]))
-        _write_curves(folder / "fig1_curves.csv", trials["fig1"])
-        found += figure1.claims(trials["fig1"])
-    if "fig2" in trials:
-        _write_figure(folder / "fig2.png", figure2.draw(trials["fig2"]))
-        _write_weights(folder / "fig2_weights.csv", trials["fig2"])
-        found += figure2.claims(trials["fig2"])
+    written: list[str] = []
+    with progress_bar(progress, len(trials), "Figures") as show:
+        show(0, "")
+        for count, (name, rows) in enumerate(trials.items(), start=1):
+            figure, table, write = _FILES[name]
+            _write_figure(folder / f"{name}.png", figure.draw(rows))
+            write(folder / table, rows)
+            found += figure.claims(rows)
+            written += [f"{name}.png", table]
+            show(count, name)
     files.write_json(
         folder / "claims.json", {**settings, "notes": _NOTES, "claims": [claim.as_dict() for claim in found]}
     )
     print_claims(found, seeds)
+    for name in (*written, "claims.json", "settings.json"):
+        print(f"wrote {folder / name}")
     return found
 
 
@@ -111,6 +115,7 @@ def _run_all(wanted: Sequence[str], seeds: int, jobs: int | None, progress: bool
         parallel_config("loky", n_jobs=jobs or -1, inner_max_num_threads=1),
         progress_bar(progress, len(tasks), "Trials") as show,
     ):
+        show(0, "")
         trials = Parallel(return_as="generator_unordered")(delayed(_trial)(*task) for task in tasks)
         for count, (name, trial) in enumerate(trials, start=1):
             done[name].append(trial)
@@ -153,3 +158,10 @@ def _write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]])
     writer.writerow(header)
     writer.writerows(rows)
     files.write_atomically(path, text.getvalue().encode())
+
+
+# What each figure leaves beside its picture, and who writes it.
+_FILES: Mapping[str, tuple[Any, str, Callable[[Path, Sequence[Trial]], None]]] = {
+    "fig1": (figure1, "fig1_curves.csv", _write_curves),
+    "fig2": (figure2, "fig2_weights.csv", _write_weights),
+}

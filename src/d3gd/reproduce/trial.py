@@ -79,6 +79,8 @@ def run_trial(
         )
         for name in names
     }
+    if any(result.status == "interrupted" for result in results.values()):  # Ctrl-C is meant for all trials
+        raise KeyboardInterrupt
     recorded = np.unique(np.append(np.arange(0, iterations, every), iterations))
     frequencies = np.stack([np.bincount(y, minlength=problem.classes) / len(y) for y in problem.y])
     apart = np.abs(frequencies[graph.sources] - frequencies[graph.targets]).sum(axis=1) / 2

@@ -3,10 +3,11 @@
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.distributed.received import Received
 from d3gd.network import Network
 
 
-def closest_combination(net: Network, a: Floats, received: Floats, target: Floats) -> Floats:
+def closest_combination(net: Network, a: Floats, received: Received, target: Floats) -> Floats:
     r"""Return :math:`\arg\min \| \sum_j a_{ij} x_j - t_i \|^2` over every agent's simplex.
 
     With :math:`m(a) = \|\sum_j a_j (x_j - t)\|^2`, the non-negative least-squares problem

@@ -8,7 +8,7 @@ import numpy as np
 
 from d3gd.arrays import Array, Floats
 from d3gd.network import Inbox, Network
-from d3gd.rules.base import MARGIN, Rule, Use, gain
+from d3gd.rules.base import MARGIN, Now, Rule, Use, gain
 from d3gd.rules.sketch import Sketch
 from d3gd.spectrum import perron, spectral_gap
 from d3gd.state import Count, PerAgent, PerEdge, Scalar
@@ -122,7 +122,7 @@ class Local(Rule):
         margin = _MARGIN if s.epochs > 0 else MARGIN
         return Use(a, s.y, gain(s.shrinks, margin) if settled else 0.0)
 
-    def begin(self, net: Network, s: LocalState, g: Floats, w: Floats, gamma: float, k: int) -> LocalState:
+    def begin(self, net: Network, s: LocalState, now: Now) -> LocalState:
         """Choose the Perron weight to go by."""
         y = net.own(s.Y)
         if s.lap <= 0 and s.epoch > 0:
@@ -138,15 +138,15 @@ class Local(Rule):
         """
         return w * (new.y / old.y)
 
-    def send(self, net: Network, s: LocalState, x: Floats, g: Floats, m: Floats) -> tuple[LocalState, dict[str, Array]]:
+    def message(self, net: Network, s: LocalState, now: Now) -> tuple[LocalState, dict[str, Array]]:
         """Add to the sums, and send what others track."""
         if not (s.refining and s.lap > 0):
             return s, {"rule_Y": s.Y}
-        sketch = Sketch(x.shape[1], SKETCH)
+        sketch = Sketch(now.x.shape[1], SKETCH)
         if s.lap == 1:
             zero, nothing = np.zeros_like(s.z), np.zeros_like(s.P)
-            s = s._replace(z=sketch(x), t=np.zeros_like(s.t), P=nothing, p=nothing, D=zero, m=zero, g=zero)
-        s = s._replace(m=s.m + sketch(m) - s.z, g=s.g + sketch(g))
+            s = s._replace(z=sketch(now.x), t=np.zeros_like(s.t), P=nothing, p=nothing, D=zero, m=zero, g=zero)
+        s = s._replace(m=s.m + sketch(now.m) - s.z, g=s.g + sketch(now.g))
         message = {"Y": s.Y, "z": s.z, "t": s.t}
         if self.after:
             message |= {"g": s.g / s.lap, "P": s.P}
@@ -154,15 +154,15 @@ class Local(Rule):
             message["m"] = s.m / s.lap
         return s, {f"rule_{name}": values for name, values in message.items()}
 
-    def end(self, net: Network, s: LocalState, sent: Inbox, x: Floats, new: Floats, gamma: float) -> LocalState:
+    def end(self, net: Network, s: LocalState, sent: Inbox, now: Now) -> LocalState:
         """Follow the trackers; at the end of an epoch, move the weights."""
         a = self.use(net, s).a
         Y = net.mix(a, sent.rule_Y)
         if not (s.refining and s.lap > 0):
             return s._replace(Y=Y, age=s.age + 1)
-        sketch = Sketch(x.shape[1], SKETCH)
-        z = net.mix(a, sent.rule_z) + sketch(new - x)
-        s = s._replace(Y=Y, z=z, D=s.D + sketch(new) - z, age=s.age + 1)
+        sketch = Sketch(now.x.shape[1], SKETCH)
+        z = net.mix(a, sent.rule_z) + sketch(now.new - now.x)
+        s = s._replace(Y=Y, z=z, D=s.D + sketch(now.new) - z, age=s.age + 1)
         D = s.D / (s.lap - 1)
         if self.after:
             p = net.scatter(a * net.dot(D, sent.rule_g) / net.spread(s.y[:, 0]))
@@ -170,7 +170,7 @@ class Local(Rule):
             reach = net.own(s.P)
         else:
             reach = net.precise(np.einsum("is,is->i", D, s.g / (s.lap - 1))[:, None])
-        price = 2 * gamma / net.n * reach / s.y**2
+        price = 2 * now.gamma / net.n * reach / s.y**2
         heard = net.n * s.y / _STARVED
         price = np.where(heard < 1, -np.abs(price) * heard**-_URGENCY, price)
         s = s._replace(t=price + _DISCOUNT * net.mix(a, sent.rule_t))

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.rules.base import Rule, Use
+from d3gd.rules.base import Now, Rule, Use
 from d3gd.rules.fixed import Known, known
 from d3gd.rules.flood import Flood, no_flood, pass_on, start
 from d3gd.rules.sketch import Sketch
@@ -31,7 +30,8 @@ class PlanState(NamedTuple):
     """The memory of planned weights."""
 
     now: Known  # the weights in use and what everyone knows of them
-    rounds: Count  # the graph's diameter: how long it takes to tell everyone
+    rounds: Count  # the graph's diameter: how long a flood takes
+    depth: Count  # of the planner's noise sum, which takes eigenvalues to find
     mean: PerAgent  # (agents, s)  average of the sketched pushes
     spread: PerAgent  # (agents,)   average of the gradient's half squared changes: its variance
     last: PerAgent  # (agents, s)  the sketch of the last gradient
@@ -66,6 +66,7 @@ class Planned(Rule):
             flood=no_flood(net, sketches.shape[1] + 1),  # the first to say so if the network is too large
             now=known(net, net.everywhere_a0, corrected=self.corrected),
             rounds=net.graph.diameter(),
+            depth=self._planner(net).depth,
             mean=sketches,
             spread=np.zeros(len(net.agents)),
             last=sketches,
@@ -75,35 +76,31 @@ class Planned(Rule):
         """Return the weights of the last plan."""
         return s.now.use(net)
 
-    def begin(self, net: Network, s: PlanState, g: Floats, w: Floats, gamma: float, k: int) -> PlanState:
-        """Average; then tell, pass on or plan, whatever iteration ``k`` is for.
-
-        Args:
-            net: The network.
-            s: The memory.
-            g: The gradients.
-            w: The corrections.
-            gamma: The step size.
-            k: The iteration.
-        """
+    def begin(self, net: Network, s: PlanState, now: Now) -> PlanState:
+        """Average; then start a flood, pass it on or plan, whatever the iteration is for."""
+        k = now.k
         told, tells = _tellings(k, s.rounds)
         age = k - max(0, tells - _WINDOW)
         if age >= 0:
-            s = self._averaged(net, s, g, w, gamma, age)
+            s = self._averaged(net, s, now, age)
         if k == tells:
             rows = np.column_stack([s.mean / (1 - _MEMORY ** (age + 1)), s.spread / (1 - _MEMORY**age)])
             s, told = s._replace(flood=start(net, rows)), k
         if k == told + s.rounds:
-            return self._plan(net, s, gamma)
+            return self._plan(net, s, now.gamma)
         if told <= k < told + s.rounds:
             return s._replace(flood=pass_on(net, s.flood))
         return s
 
-    def _averaged(self, net: Network, s: PlanState, g: Floats, w: Floats, gamma: float, age: int) -> PlanState:
+    def _planner(self, net: Network, depth: int | None = None) -> Planner:
+        graph = net.graph
+        return Planner(net.n, graph.targets, graph.sources, net.everywhere_a0, self.after, doublings=depth)
+
+    def _averaged(self, net: Network, s: PlanState, now: Now, age: int) -> PlanState:
         """Return the averages of this iteration and of the ``age`` before it."""
-        sketch = Sketch(g.shape[1], SKETCH)
-        last = sketch(g)
-        pushes = (1 - _MEMORY) * sketch(g + net.n / gamma * w)
+        sketch = Sketch(now.g.shape[1], SKETCH)
+        last = sketch(now.g)
+        pushes = (1 - _MEMORY) * sketch(now.g + net.n / now.gamma * now.w)
         if age == 0:
             return s._replace(mean=pushes, spread=np.zeros_like(s.spread), last=last)
         change = last - s.last
@@ -125,19 +122,8 @@ class Planned(Rule):
         G = directions * np.sqrt(np.maximum(sizes, 0))
         if self.corrected:
             variance = variance + _SPARE * (variance.mean() + np.einsum("is,is->", G, G) / net.n)
-        plan = _planner(net, self.after).plan(s.now.a, G, variance, gamma)
+        plan = self._planner(net, s.depth).plan(s.now.a, G, variance, gamma)
         return s._replace(now=known(net, plan, corrected=self.corrected))
-
-
-_planners: WeakKeyDictionary[Network, Planner] = WeakKeyDictionary()  # each finds eigenvalues once
-
-
-def _planner(net: Network, after: bool) -> Planner:
-    planner = _planners.get(net)
-    if planner is None or planner.after != after:
-        planner = Planner(net.n, net.graph.targets, net.graph.sources, net.everywhere_a0, after)
-        _planners[net] = planner
-    return planner
 
 
 def _tellings(k: int, rounds: int) -> tuple[int, int]:

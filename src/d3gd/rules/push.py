@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.distributed.received import Received
 from d3gd.network import Network
 from d3gd.state import PerAgent, PerEdge
 
@@ -15,7 +16,7 @@ def split(net: Network, held: Floats) -> Floats:
     return parts
 
 
-def gather(net: Network, received: Floats) -> Floats:
+def gather(net: Network, received: Received) -> Floats:
     r"""Return the sum of the parts that arrived, :math:`\sum_j c_{ij} x_j` if senders sent :func:`split` of x."""
     return net.mix(np.ones_like(net.a0), received)
 
@@ -42,7 +43,7 @@ class Mass(NamedTuple):
         z: Floats = u / self.w.astype(u.dtype, copy=False)
         return z
 
-    def pushed(self, net: Network, received: Floats) -> "Mass":
+    def pushed(self, net: Network, received: Received) -> "Mass":
         """Return the mass after a push, given the parts of w that arrived."""
         w = gather(net, received)
         return Mass(w=w, a=net.dot(np.ones_like(w), received) / net.spread(w[:, 0]))

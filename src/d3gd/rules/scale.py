@@ -1,54 +1,76 @@
 r"""How agents know their Perron weight :math:`\pi_i`, by which Di-DGD, D3GD and FROST divide their steps."""
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from d3gd.arrays import Array, Floats
 from d3gd.network import Inbox, Network
+from d3gd.rules.base import Now, Part
 from d3gd.spectrum import perron
 
 Perron: TypeAlias = Literal["tracked", "known"]
 
 
-class Tracked:
-    """The paper's trackers: an n-vector per agent, mixed like the models; it begins as a unit vector."""
+class Scale(Part):
+    """A part that knows each agent's Perron weight."""
 
-    def init(self, net: Network, a: Floats) -> Floats:
-        """Start from the unit vectors, (agents, n), whatever the weights over all edges are."""
+    def own(self, net: Network, Y: Floats) -> Floats:
+        """Return the Perron weights in use, as a column."""
+        raise NotImplementedError
+
+
+class Tracked(Scale):
+    r"""The paper's trackers: :math:`y_i^{k+1} = \sum_j a_{ij} y_j^k`, :math:`y_i^0 = e_i`, an n-vector per agent."""
+
+    def init(self, net: Network, x0: Floats) -> Floats:
+        """Start from the unit vectors, (agents, n)."""
         return net.eye()
 
     def own(self, net: Network, Y: Floats) -> Floats:
-        """Return the agent's own entry, as a column."""
+        """Return each agent's own entry."""
         return net.own(Y)
 
-    def message(self, Y: Floats) -> dict[str, Array]:
+    def message(self, net: Network, Y: Floats, now: Now) -> tuple[Floats, dict[str, Array]]:
         """Send the whole vector."""
-        return {"Y": Y}
+        return Y, {"Y": Y}
 
-    def advance(self, net: Network, Y: Floats, a: Floats, sent: Inbox) -> Floats:
+    def end(self, net: Network, Y: Floats, sent: Inbox, now: Now) -> Floats:
         """Mix."""
-        return net.mix(a, sent.Y)
+        return net.mix(now.a, sent.Y)
 
 
-class Given:
-    """The Perron weights of the weights to begin with, worked out once from the set-up: one number per agent."""
+class Averaged(Tracked):
+    r"""Trackers that average over all products of weights: a unit enters wherever the models take in a gradient.
 
-    def init(self, net: Network, a: Floats) -> Floats:
-        """Work them out from the weights over all edges, (agents, 1)."""
-        return perron(net.graph.matrix(a))[net.agents, None]
+    .. math::
+        y_i^{k+1} = (1 - \beta_k) \sum_j a_{ij} y_j^k + \beta_k e_i, \qquad \beta_k = \frac{2}{k + 2}.
+    """
+
+    def end(self, net: Network, Y: Floats, sent: Inbox, now: Now) -> Floats:
+        """Mix, and add a unit."""
+        beta = 2 / (now.k + 2)
+        return (1 - beta) * net.mix(now.a, sent.Y) + beta * net.eye()
+
+
+@dataclass(frozen=True)
+class Given(Scale):
+    """The Perron vector of the initial weights, computed once from the set-up: one number per agent.
+
+    Attributes:
+        a: The weights over all edges of the network; by default the initial ones.
+    """
+
+    a: Floats | None = None
+
+    def init(self, net: Network, x0: Floats) -> Floats:
+        """Compute it, (agents, 1)."""
+        return perron(net.graph.matrix(net.everywhere_a0 if self.a is None else self.a))[net.agents, None]
 
     def own(self, net: Network, Y: Floats) -> Floats:
-        """Return them."""
+        """Return it."""
         return net.precise(Y)
 
-    def message(self, Y: Floats) -> dict[str, Array]:
-        """There is nothing to send."""
-        return {}
 
-    def advance(self, net: Network, Y: Floats, a: Floats, sent: Inbox) -> Floats:
-        """They stay."""
-        return Y
-
-
-def scale_by(perron: Perron) -> Tracked | Given:
-    """Return the way that a setting names."""
-    return Tracked() if perron == "tracked" else Given()
+def scale_by(perron: Perron, *, averaged: bool = False) -> Scale:
+    """Return the part that a setting names."""
+    return Given() if perron == "known" else Averaged() if averaged else Tracked()

@@ -5,61 +5,61 @@ Eq. (grd_J) compares an agent with :math:`\hat x = \sum_l \pi_l x_l` and with
 Algorithm 1 puts in their place.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from d3gd.arrays import Array, Floats
 from d3gd.network import Inbox, Network
+from d3gd.rules.base import Now, Part
+from d3gd.rules.tracker import Tracker, untracked
+from d3gd.rules.updates import displaced, over
 from d3gd.state import PerAgent
 
 
 class Sums(NamedTuple):
-    """What stands for the two sums at each agent (one row for all where they are known)."""
+    """What stands for the two sums at each agent, (agents, d) each."""
 
     x: Floats
     g: Floats
 
 
+class Summing(Part):
+    """A part that knows the two sums."""
+
+    def look(self, net: Network, s: Any, now: Now) -> Sums:
+        """Return the sums of this iteration."""
+        raise NotImplementedError
+
+
 class Nothing(NamedTuple):
-    """The memory of a rule that keeps none."""
+    """The state of a part that keeps none."""
 
 
-class TrueSums:
-    r"""The sums themselves, with the Perron vector of the current weights: global knowledge."""
+class TrueSums(Summing):
+    """The sums themselves, with the Perron vector of the current weights: global knowledge."""
 
     def init(self, net: Network, x0: Floats) -> Nothing:
-        """There is nothing to remember."""
+        """There is no state."""
         return Nothing()
 
-    def message(self, m: Nothing, g: Floats) -> dict[str, Array]:
-        """There is nothing to send."""
-        return {}
-
-    def look(
-        self, net: Network, m: Nothing, a: Floats, x: Floats, g: Floats, y: Floats, message: dict[str, Array]
-    ) -> Sums:
+    def look(self, net: Network, s: Nothing, now: Now) -> Sums:
         r"""Return :math:`\pi^\top X` and :math:`\pi^\top \tilde Y^{-1} G`."""
-        pi = net.precise(net.perron(a))
-        everyone = net.everyone(x), net.everyone(g / y)
+        pi = net.precise(net.perron(now.a))
+        everyone = net.everyone(now.x), net.everyone(now.g / now.y)
         # A sum over agents in their order, not a BLAS product: the same bits on any number of ranks.
         x_hat, g_hat = (np.einsum("i,id->d", pi, values)[None] for values in everyone)
-        return Sums(x=np.repeat(x_hat, len(x), axis=0), g=np.repeat(g_hat, len(x), axis=0))
-
-    def advance(self, net: Network, m: Nothing, a: Floats, sent: Inbox, g: Floats, x: Floats, new: Floats) -> Nothing:
-        """There is nothing to remember."""
-        return m
+        return Sums(x=np.repeat(x_hat, len(now.x), axis=0), g=np.repeat(g_hat, len(now.x), axis=0))
 
 
 class Trackers(NamedTuple):
-    """The memory of Algorithm 1 besides models and weights."""
+    """The state of Algorithm 1 besides models and weights."""
 
     z: PerAgent  # (agents, d)  z^k
-    q: PerAgent  # (agents, d)  A^{k-1} q^{k-1}: lags, for the gradient at x^k is not known before iteration k
-    g: PerAgent  # (agents, d)  the gradient of iteration k - 1
+    q: Tracker
 
 
-class TrackedSums:
+class TrackedSums(Summing):
     r"""Algorithm 1's trackers, eqs. (tracker_z) and (tracker_q).
 
     .. math::
@@ -71,23 +71,19 @@ class TrackedSums:
     """
 
     def init(self, net: Network, x0: Floats) -> Trackers:
-        """Start with z = x; the zeros make :math:`q^0 = g^0` once the first gradient is known."""
-        return Trackers(z=x0, q=np.zeros_like(x0), g=np.zeros_like(x0))
+        """Start with z = x."""
+        return Trackers(z=x0, q=untracked(x0))
 
-    def message(self, m: Trackers, g: Floats) -> dict[str, Array]:
-        """Send :math:`z^k` and :math:`q^k`."""
-        q = m.q + g
-        q -= m.g
-        return {"z": m.z, "q": q}
+    def message(self, net: Network, s: Trackers, now: Now) -> tuple[Trackers, dict[str, Array]]:
+        """Send :math:`z^k` and :math:`q^k`; until the end of the iteration, the state holds the latter."""
+        q = s.q.at(net, now.g)
+        return s._replace(q=Tracker(q, now.g)), {"z": s.z, "q": q}
 
-    def look(
-        self, net: Network, m: Trackers, a: Floats, x: Floats, g: Floats, y: Floats, message: dict[str, Array]
-    ) -> Sums:
-        """Return the trackers of iteration k."""
-        return Sums(x=m.z, g=net.rowwise(lambda q, y: q / y, message["q"], y))
+    def look(self, net: Network, s: Trackers, now: Now) -> Sums:
+        """Return the trackers of this iteration."""
+        return Sums(x=s.z, g=over(net, s.q.mixed, now.y))
 
-    def advance(self, net: Network, m: Trackers, a: Floats, sent: Inbox, g: Floats, x: Floats, new: Floats) -> Trackers:
-        """Mix both trackers and add how far the model moved from ``x``."""
-        z = net.mix(a, sent.z)
-        z = net.rowwise(lambda z, x, new: z + (new - x), z, x, new, out=z)
-        return Trackers(z=z, q=net.mix(a, sent.q), g=g)
+    def end(self, net: Network, s: Trackers, sent: Inbox, now: Now) -> Trackers:
+        """Mix both trackers and add how far the models moved."""
+        z = displaced(net, net.mix(now.a, sent.z), now.x, now.new)
+        return Trackers(z=z, q=Tracker(net.mix(now.a, sent.q), now.g))

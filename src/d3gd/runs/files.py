@@ -1,36 +1,29 @@
-"""A run on disk: plain files that other tools read, written so that a crash never costs what was there before.
-
-::
-
-    RUN/
-      settings.json     what was run: algorithm, graph, problem, seed, versions
-      start.npz         the network, the initial weights and models
-      metrics.csv       one row per record
-      weights.npz       the final weights (scipy.sparse.load_npz reads them)
-      models.npz        the final models, as `x`
-      result.json       status, iterations, seconds
-      checkpoints/      the newest complete ones; the manifest is written last
-"""
+"""Formats that other tools read (JSON, CSV, NPZ), written whole or not at all."""
 
 import contextlib
 import csv
-import hashlib
+import errno
 import io
 import json
 import os
 import platform
-import shutil
-import zipfile
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from d3gd import reading
 from d3gd.arrays import Array
+from d3gd.digest import jsonable
 from d3gd.errors import RecordError
 
-_KEPT = 2  # checkpoints: should the newest turn out damaged, the one before it still serves
+WANTED = "the file as d3gd wrote it"  # in messages about one that cannot be read
+_LARGEST = 2**40  # bytes of a run's own arrays, which are not compressed: they take no more memory than on disk
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
+_NUMBERED = re.compile(r"(.+)\[(\d+)\]")  # the column of a metric that has one value per agent
 
 
 @contextlib.contextmanager
@@ -44,10 +37,39 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        raise RecordError(f"{path} cannot be written ({error.strerror}); choose another folder with --out") from error
+        todo = "choose another folder with --out"
+        if error.errno in _FULL:
+            todo = "free some space and start again; a run goes on from its last checkpoint with --resume"
+        raise RecordError(f"{path} cannot be written ({error.strerror}); {todo}") from error
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what :func:`replacing` leaves behind when its process is killed."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if _LEFTOVER.fullmatch(path.name):
+                path.unlink()
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise RecordError(f"{path} cannot be replaced ({error.strerror}); choose another folder with --out") from error
+
+
+def sync(folder: Path) -> None:
+    """Have the disk know by now which files a folder holds, where the system can."""
+    with contextlib.suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -56,78 +78,121 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def make_folder(path: Path) -> Path:
-    """Create a folder and its parents, or say why not."""
+def make_folder(path: Path, *, parents: bool = True) -> Path:
+    """Create a folder, and its parents if wanted, or say why not."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RecordError(f"folder {path} cannot be created ({error.strerror}); choose another with --out") from error
+        path.mkdir(parents=parents, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise RecordError(f"folder {path} cannot be created ({reason}); choose another with --out") from error
     return path
+
+
+@contextlib.contextmanager
+def parsing(path: Path) -> Iterator[None]:
+    """Say in one line whatever is wrong with a file's content."""
+    try:
+        yield
+    except RecordError:
+        raise
+    except Exception as error:  # parsers of damaged bytes raise errors of every kind
+        reason = str(error) or type(error).__name__
+        raise RecordError(f"{path} cannot be read ({reason}); is this the folder of a d3gd run?") from error
+
+
+def to_json(content: Mapping[str, Any]) -> bytes:
+    """Return readable JSON; NumPy's numbers become JSON's."""
+    return (json.dumps(jsonable(content), indent=2, allow_nan=True) + "\n").encode()
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write readable JSON."""
-    write_atomically(path, (json.dumps(content, indent=2, allow_nan=True) + "\n").encode())
+    write_atomically(path, to_json(content))
 
 
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[io.BytesIO]:
-    """Yield a file's content, and say in one line whatever is wrong with it."""
-    try:
-        yield io.BytesIO(path.read_bytes())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise RecordError(f"{path} cannot be read ({error}); is this the folder of a d3gd run?") from error
+def read_json(path: Path, held: bytes | None = None) -> dict[str, Any]:
+    """Read what :func:`write_json` wrote, from its bytes if they are known."""
+    held = reading.content(path, WANTED, limit=reading.ARRAYS) if held is None else held
+    with parsing(path):
+        content = json.loads(held)
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds a {type(content).__name__}, not an object")
+        return content
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read what :func:`write_json` wrote."""
-    with reading(path) as file:
-        content: dict[str, Any] = json.load(file)
-    return content
-
-
-def write_arrays(path: Path, arrays: Mapping[str, Array]) -> str:
-    """Write named arrays as NPZ and return the file's SHA-256."""
+def to_npz(arrays: Mapping[str, Array]) -> bytes:
+    """Return named arrays as NPZ, not compressed, so that the file's size bounds what reading it takes."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **dict(arrays))
-    content = buffer.getvalue()
-    write_atomically(path, content)
-    return hashlib.sha256(content).hexdigest()
+    return buffer.getvalue()
 
 
-def read_arrays(path: Path) -> dict[str, Array]:
-    """Read named arrays; never unpickles."""
-    with reading(path) as content, np.load(content, allow_pickle=False) as file:
-        return dict(file)
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write named arrays as NPZ."""
+    write_atomically(path, to_npz(arrays))
+
+
+def read_arrays(path: Path, held: bytes | None = None) -> dict[str, Array]:
+    """Read named arrays, from the file's bytes if they are known; never unpickles."""
+    return reading.arrays(path, WANTED, held=held, limit=_LARGEST)
+
+
+def columns(metrics: Mapping[str, Array], agents: Sequence[Any] | None = None) -> dict[str, Array]:
+    """Return one column per metric, and of a metric per agent one for each: ``name[0]``, ``name[1]``, ...
+
+    Args:
+        metrics: One array per metric, its first axis the records.
+        agents: What to call the agents instead of 0, 1, ...
+    """
+    found: dict[str, Array] = {}
+    for name, values in metrics.items():
+        if name == "iteration" or _NUMBERED.fullmatch(name):
+            raise RecordError(f"a metric cannot be called {name!r}, as another column of the table is; rename it")
+        if values.ndim not in (1, 2) or values.dtype.kind not in "biuf":
+            raise RecordError(
+                f"metric {name!r} is {values.dtype} of shape {values.shape[1:]} at each record; a metric is one real "
+                "number, or one per agent"
+            )
+        if values.ndim == 1:
+            found[name] = values
+        else:
+            width = values.shape[1]
+            names = agents if agents is not None and len(agents) == width else range(width)
+            found |= {f"{name}[{agent}]": values[:, i] for i, agent in enumerate(names)}
+    return found
+
+
+def to_csv(iterations: Array, metrics: Mapping[str, Array]) -> bytes:
+    """Return one CSV row per record, every digit kept; yes and no become 1 and 0."""
+    table = {"iteration": iterations, **columns(metrics)}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    numbers = [(column + 0 if column.dtype.kind == "b" else column).tolist() for column in table.values()]
+    writer.writerows(zip(*numbers, strict=True))
+    return text.getvalue().encode()
 
 
 def write_metrics(path: Path, iterations: Array, metrics: Mapping[str, Array]) -> None:
-    """Write one CSV row per record, every digit kept; a metric per agent takes a column for each."""
-    columns: dict[str, list[Any]] = {"iteration": iterations.tolist()}
-    for name, values in metrics.items():
-        if values.ndim == 1:
-            columns[name] = values.tolist()
-        else:
-            columns |= {f"{name}[{i}]": values[:, i].tolist() for i in range(values.shape[1])}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    write_atomically(path, text.getvalue().encode())
+    """Write what :func:`to_csv` returns."""
+    write_atomically(path, to_csv(iterations, metrics))
 
 
-def read_metrics(path: Path) -> tuple[Array, dict[str, Array]]:
-    """Read what :func:`write_metrics` wrote."""
-    with reading(path) as content:
-        header, *rows = csv.reader(io.TextIOWrapper(content, newline=""))
-        if not rows:
-            raise ValueError("no records")
+def read_metrics(path: Path, held: bytes | None = None) -> tuple[Array, dict[str, Array]]:
+    """Read what :func:`write_metrics` wrote, from its bytes if they are known."""
+    held = reading.content(path, WANTED, limit=reading.ARRAYS) if held is None else held
+    with parsing(path):
+        header, *rows = csv.reader(io.StringIO(held.decode(), newline=""))
+        if not rows or header[:1] != ["iteration"] or len(set(header)) < len(header):
+            raise ValueError("it has no records under a line of names")
         table = [np.array([_number(value) for value in column]) for column in zip(*rows, strict=True)]
-    metrics: dict[str, Array] = {}
-    for name in dict.fromkeys(column.split("[")[0] for column in header[1:]):
-        columns = [table[i] for i, column in enumerate(header) if column.split("[")[0] == name]
-        metrics[name] = columns[0] if name in header else np.column_stack(columns)
-    return table[0], metrics
+        if len(table) != len(header) or not all(column.dtype.kind in "iuf" for column in table):
+            raise ValueError("its rows do not fit its first line")
+    found: dict[str, list[Array]] = {}
+    numbered = [_NUMBERED.fullmatch(name) for name in header]
+    for name, match, column in list(zip(header, numbered, table, strict=True))[1:]:
+        found.setdefault(name if match is None else match[1], []).append(column)
+    return table[0], {name: held[0] if name in header else np.column_stack(held) for name, held in found.items()}
 
 
 def _number(text: str) -> int | float:
@@ -147,52 +212,3 @@ def versions() -> dict[str, str]:
         "scipy": scipy.__version__,
         "machine": platform.machine(),
     }
-
-
-class Checkpoints:
-    """The checkpoints of one run: a new folder each, complete once its manifest is there."""
-
-    def __init__(self, folder: Path, experiment: str) -> None:
-        self._folder = folder
-        self._experiment = experiment
-
-    def write(self, k: int, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
-        """Write the checkpoint of iteration ``k``, then drop the oldest."""
-        folder = self._folder / f"{k:012d}"
-        if _whole(folder) is not None:
-            return
-        make_folder(folder)
-        (folder / "manifest.json").unlink(missing_ok=True)  # a damaged one is not complete while it is replaced
-        digest = write_arrays(folder / "state.npz", arrays)
-        write_json(
-            folder / "manifest.json",
-            {"iteration": k, "experiment": self._experiment, "sha256": digest, **facts},
-        )
-        for old in self._complete()[:-_KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
-
-    def newest(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        """Return the newest complete checkpoint's manifest and arrays, or None."""
-        for folder in reversed(self._complete()):
-            found = _whole(folder)
-            if found is None:
-                continue
-            if found[0]["experiment"] != self._experiment:
-                raise RecordError(
-                    f"{self._folder.parent} holds checkpoints of another experiment (its algorithm, graph, weights, "
-                    "problem, seed or start differ); give the same settings to resume, or another folder"
-                )
-            return found
-        return None
-
-    def _complete(self) -> list[Path]:
-        return sorted(path.parent for path in self._folder.glob("*/manifest.json"))
-
-
-def _whole(folder: Path) -> tuple[dict[str, Any], dict[str, Array]] | None:
-    """Return a checkpoint's manifest and arrays, or None if anything of it is missing or damaged."""
-    with contextlib.suppress(RecordError, OSError, KeyError):
-        manifest = read_json(folder / "manifest.json")
-        if hashlib.sha256((folder / "state.npz").read_bytes()).hexdigest() == manifest["sha256"]:
-            return manifest, read_arrays(folder / "state.npz")
-    return None

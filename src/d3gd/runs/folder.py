@@ -1,26 +1,101 @@
-"""The folder of a run: what was started, and where it can go on."""
+"""A run's folder. Nobody else knows what it holds and under which names.
 
-import json
+::
+
+    RUN/
+      settings.json     what was run: algorithm, graph, problem, seed, versions
+      start.npz         the network, the initial weights and models
+      experiment.toml   a copy that repeats the run; inputs/ has the files it names
+      checkpoints/      the newest complete ones
+      metrics.csv       one row per record
+      weights.npz       the final weights (scipy.sparse.load_npz reads them)
+      models.npz        the final models, as `x`
+      result.json       how it ended; written last, it vouches for all of the result
+      .d3gd.lock        only while a process writes here
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import re
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.sparse import save_npz
 
+from d3gd import reading
 from d3gd.arrays import CSR, Array, Floats
 from d3gd.digest import digest
-from d3gd.errors import RecordError
+from d3gd.errors import D3GDError, RecordError
 from d3gd.graphs import Digraph
 from d3gd.metrics import Log
-from d3gd.runs import files
+from d3gd.runs import checkpoints, files, sealed
+from d3gd.runs.checkpoints import Checkpoint, Checkpoints
+from d3gd.runs.lock import Lock
+
+if TYPE_CHECKING:
+    from d3gd.result import Result
+
+_SETTINGS, _START, _CHECKPOINTS, _LOCK = "settings.json", "start.npz", "checkpoints", ".d3gd.lock"
+_EXPERIMENT, _INPUTS = "experiment.toml", "inputs"
+_METRICS, _MODELS, _WEIGHTS, _RESULT = "metrics.csv", "models.npz", "weights.npz", "result.json"
+_SEAL = re.compile(rb"# sha256 of all above: ([0-9a-f]{64})\n")
+_INPUT_SEAL = re.compile(rb"# sha256 of (.+): ([0-9a-f]{64})\n")
+
+
+def is_started(folder: Path) -> bool:
+    """Whether a folder holds a run, finished or not."""
+    begun = _is_file(folder / _SETTINGS) and _is_file(folder / _START)
+    return begun or bool(checkpoints.folders(folder / _CHECKPOINTS))
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder holds the result of a run."""
+    return _is_file(folder / _RESULT)
+
+
+def resumable_from(folder: Path) -> int | None:
+    """Return the iteration from which a run would go on, or None if it has no whole checkpoint."""
+    found = checkpoints.newest(folder / _CHECKPOINTS)
+    return None if found is None else found.iteration
+
+
+def require_free(folder: Path) -> None:
+    """Refuse a folder in which a new run would meet anything of somebody else's, or another run."""
+    if is_started(folder):
+        at = None if is_finished(folder) else resumable_from(folder)
+        where = "" if at is None else f" from iteration {at}"
+        raise RecordError(
+            f"{folder} already holds a run; go on with it{where} (--resume, resume=True), or choose another folder"
+        )
+    try:
+        there = {path.name for path in folder.iterdir()}
+    except (OSError, ValueError):
+        return  # it is not there, or no folder: making it says why not
+    if _LOCK in there:
+        there.discard(_START)  # of a process that was killed before its run had begun
+    strangers = sorted(name for name in there if not name.startswith("."))
+    if strangers:
+        raise RecordError(
+            f"{folder} holds {strangers[0]!r} and no run; choose a new or an empty folder: nothing shall be overwritten"
+        )
 
 
 class RunFolder:
     """Settings and start written once, checkpoints along the way; nothing already there is ever overwritten.
 
+    It is used as a context, at the end of which other processes may have the folder. A run that is refused, by any
+    :class:`D3GDError`, before there is a checkpoint leaves nothing behind.
+
     Args:
         path: The folder; it must be new or empty, unless ``resume``.
         resume: Go on with the run that the folder holds, if it holds one.
-        settings: What to write to ``settings.json``.
+        settings: What was run.
         identity: What two runs must share to be the same experiment, besides their start.
         graph: The network.
         weights: The initial weights.
@@ -38,43 +113,224 @@ class RunFolder:
         weights: CSR,
         x0: Floats,
     ) -> None:
-        started = (path / "settings.json").exists()
-        if started and not resume:
-            raise RecordError(f"{path} already holds a run; resume it (resume=True, --resume) or choose another folder")
         start = {"indptr": graph.indptr, "sources": graph.sources, "weights": weights.data, "x0": x0}
         experiment = digest(identity, *start.values())
-        self.path = files.make_folder(path)
+        start["experiment"] = np.array(experiment)
+        self.path = path
         self._every = int(settings["every"])
-        self._checkpoints = files.Checkpoints(path / "checkpoints", experiment)
-        if started and str(files.read_arrays(path / "start.npz")["experiment"]) != experiment:
-            raise RecordError(
-                f"{path} holds another experiment (its algorithm, graph, weights, problem, seed, start or metrics "
-                "differ); give the same settings to resume, or another folder"
-            )
-        self._found = self._checkpoints.newest() if resume else None
-        if self._found is not None and self._found[0]["iteration"] > settings["iterations"]:
-            raise RecordError(
-                f"{path} already holds {self._found[0]['iteration']} iterations, more than the "
-                f"{settings['iterations']} asked for; ask for as many or more, or choose another folder"
-            )
-        if not started:
-            files.write_arrays(path / "start.npz", {**start, "experiment": np.array(experiment)})
-        files.write_json(path / "settings.json", settings)
+        self._checkpoints = Checkpoints(path / _CHECKPOINTS, experiment)
+        self._found: Checkpoint | None = None
+        self._fresh = not (resume and is_started(path))
+        if self._fresh:
+            require_free(path)  # before anything is made
+        self._made = not os.path.lexists(path)
+        files.make_folder(path)
+        self._lock = Lock(path / _LOCK)
+        try:
+            if is_started(path):
+                if self._fresh and not resume:
+                    require_free(path)  # another process has been faster
+                self._fresh = False
+                self._go_on(start, experiment, int(settings["iterations"]))
+            else:
+                files.remove_leftovers(path)
+                files.write_arrays(path / _START, start)
+                files.write_json(path / _SETTINGS, settings)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._fresh and isinstance(error, D3GDError) and self._lock.holds() and resumable_from(self.path) is None:
+            self._clear()
+        self._lock.release()
+        if self._fresh and self._made and isinstance(error, D3GDError):
+            with contextlib.suppress(OSError):
+                self.path.rmdir()  # only if it is empty
 
     def found(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        """Return the manifest and the arrays of the newest checkpoint, or None; its rows are those before it."""
+        """Return the facts and the arrays of the newest checkpoint, or None; its rows are those before it."""
         if self._found is None:
             return None
-        manifest, arrays = self._found
+        k, facts, arrays = self._found
         # The checkpoint's own record is made again, so that targets and callbacks have their say on it.
-        rows = [(k, row) for k, row in manifest["rows"] if k % self._every == 0 and k < manifest["iteration"]]
-        return {**manifest, "rows": rows}, arrays
+        rows = [(at, row) for at, row in facts["rows"] if at % self._every == 0 and at < k]
+        return {**facts, "rows": rows}, arrays
 
-    def checkpoint(self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log) -> None:
+    def checkpoint(
+        self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log, *, gradients: int
+    ) -> None:
         """Write everything that the rest of the run depends on."""
-        facts = {"bytes_sent": bytes_sent, "seconds": seconds, "rows": log.rows}
-        self._checkpoints.write(k, arrays, json.loads(json.dumps(facts, default=_plain)))
+        self._require_there()
+        facts = {"bytes_sent": bytes_sent, "gradients": gradients, "seconds": seconds, "rows": log.rows}
+        self._checkpoints.write(k, arrays, facts)
+
+    def finish(self, result: "Result") -> None:
+        """Write the result."""
+        self._require_there()
+        result.save(self.path)
+
+    def _go_on(self, start: Mapping[str, Array], experiment: str, iterations: int) -> None:
+        """Take up the run that the folder holds, once it is known to be this one."""
+        there = _experiment_in(self.path / _START)
+        if there not in (None, experiment):
+            raise RecordError(
+                f"{self.path} holds another experiment (its algorithm, graph, weights, problem, seed, start or metrics "
+                "differ); give the same settings to resume, or another folder"
+            )
+        self._found = self._checkpoints.newest()
+        if there is None and self._found is None:
+            raise RecordError(
+                f"{self.path / _START} is missing or damaged and there is no whole checkpoint, so that nobody knows "
+                "which run this is; choose another folder"
+            )
+        if self._found is not None and self._found.iteration > iterations:
+            raise RecordError(
+                f"{self.path} already holds {self._found.iteration} iterations, more than the {iterations} asked for; "
+                "ask for as many or more, or choose another folder"
+            )
+        for folder in (self.path, self.path / _INPUTS):
+            files.remove_leftovers(folder)
+        self._checkpoints.remove_leftovers()
+        if there is None:
+            files.write_arrays(self.path / _START, start)
+
+    def _require_there(self) -> None:
+        if not self._lock.holds():
+            raise RecordError(
+                f"{self.path} was deleted or moved while its run was going on, so that nothing more can be written "
+                "to it; start again, in another folder"
+            )
+
+    def _clear(self) -> None:
+        for name in (_SETTINGS, _START, _EXPERIMENT):
+            with contextlib.suppress(OSError):
+                (self.path / name).unlink(missing_ok=True)
+        for name in (_INPUTS, _CHECKPOINTS):
+            shutil.rmtree(self.path / name, ignore_errors=True)
 
 
-def _plain(value: Array | np.generic) -> Any:
-    return value.tolist()
+def write_result(
+    folder: Path,
+    facts: Mapping[str, Any],
+    *,
+    settings: Mapping[str, Any],
+    iterations: Array,
+    metrics: Mapping[str, Array],
+    x: Array,
+    weights: CSR,
+) -> None:
+    """Write a result: its tables and arrays, and at last the record with the facts."""
+    names = (_METRICS, _MODELS, _WEIGHTS, _RESULT, _SETTINGS)
+    taken = [name for name in names if os.path.lexists(folder / name)]
+    if taken and not (is_started(folder) or is_finished(folder)):
+        raise RecordError(f"{folder} holds {taken[0]!r} and no run; choose a folder where nothing is overwritten")
+    packed = io.BytesIO()
+    save_npz(packed, weights, compressed=False)
+    contents = {
+        _METRICS: files.to_csv(iterations, metrics),
+        _MODELS: files.to_npz({"x": x}),
+        _WEIGHTS: packed.getvalue(),
+        **({_SETTINGS: files.to_json(settings)} if settings else {}),
+    }
+    sealed.write(files.make_folder(folder) / _RESULT, facts, contents)
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Return what makes a :class:`d3gd.Result`, each thing as it was written."""
+    if not is_finished(folder):
+        raise RecordError(f"{folder} has no {_RESULT}: it is not the folder of a finished run; finish it first")
+    try:
+        facts, contents = sealed.read(folder / _RESULT)
+    except sealed.OtherFormatError:
+        facts, contents = _unsealed(folder)
+    with files.parsing(folder / _RESULT):
+        missing = [name for name in (_METRICS, _MODELS, _WEIGHTS) if name not in contents]
+        if missing:
+            raise ValueError(f"there is no {missing[0]}")
+        iterations, metrics = files.read_metrics(folder / _METRICS, contents[_METRICS])
+        x = files.read_arrays(folder / _MODELS, contents[_MODELS])["x"]
+        weights = reading.csr(folder / _WEIGHTS, files.WANTED, held=contents[_WEIGHTS])
+        if x.ndim != 2 or x.dtype.kind != "f" or weights.shape[0] != len(x):
+            raise ValueError(f"its models are {x.dtype} of shape {x.shape}, its weights of {weights.shape[0]} agents")
+        return {
+            "status": str(facts["status"]),
+            "message": str(facts["message"]),
+            "seconds": float(facts["seconds"]),
+            "settings": files.read_json(folder / _SETTINGS, contents[_SETTINGS]) if _SETTINGS in contents else {},
+            "iterations": iterations,
+            "metrics": metrics,
+            "x": x,
+            "weights": weights,
+        }
+
+
+def write_experiment(folder: Path, text: str, inputs: Mapping[str, bytes]) -> None:
+    """Write the TOML text that repeats a run and the files that it names, each under the name it has there.
+
+    The text's last lines are comments that vouch for it and for these files.
+    """
+    lines = [text.rstrip("\n"), ""]
+    for name, content in inputs.items():
+        files.make_folder((folder / name).parent)
+        files.write_atomically(folder / name, content)
+        lines.append(f"# sha256 of {name}: {hashlib.sha256(content).hexdigest()}")
+    above = "".join(f"{line}\n" for line in lines).encode()
+    seal = f"# sha256 of all above: {hashlib.sha256(above).hexdigest()}\n".encode()
+    files.write_atomically(files.make_folder(folder) / _EXPERIMENT, above + seal)
+
+
+def input_name(name: str) -> str:
+    """Return where an experiment's copy finds a file, seen from its folder."""
+    return f"{_INPUTS}/{name}"
+
+
+def experiment_in(folder: Path) -> Path | None:
+    """Return the copy of a run's experiment, if there is one."""
+    return folder / _EXPERIMENT if _is_file(folder / _EXPERIMENT) else None
+
+
+def require_as_written(experiment: Path) -> None:
+    """Refuse a run's copy of its experiment that is not what was written, or that names files that are not.
+
+    Args:
+        experiment: A settings file; one that lies elsewhere than in a run's folder is anybody's to change.
+    """
+    if not is_started(experiment.parent):
+        return
+    *above, last = reading.content(experiment, files.WANTED).splitlines(keepends=True) or [b""]
+    seal = _SEAL.fullmatch(last)
+    if seal is None:
+        return
+    todo = "to change an experiment, copy it out of its run's folder"
+    if hashlib.sha256(b"".join(above)).hexdigest().encode() != seal[1]:
+        raise RecordError(f"{experiment} is not what the run wrote (SHA-256); {todo}")
+    for name, sha256 in (match.groups() for match in map(_INPUT_SEAL.fullmatch, above) if match):
+        path = experiment.parent / os.fsdecode(name)
+        if hashlib.sha256(reading.content(path, files.WANTED, limit=reading.ARRAYS)).hexdigest().encode() != sha256:
+            raise RecordError(f"{path} is not what the run wrote (SHA-256); {todo}, with its files")
+
+
+def _experiment_in(start: Path) -> str | None:
+    """Return which experiment a start is of, or None if it cannot be read."""
+    with contextlib.suppress(RecordError, KeyError):
+        return str(files.read_arrays(start)["experiment"])
+    return None
+
+
+def _unsealed(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return a result as earlier versions wrote it, without digests; refuse it in a later one's format."""
+    facts = files.read_json(folder / _RESULT)
+    if "format" in facts:
+        sealed.read(folder / _RESULT)
+    names = [name for name in (_METRICS, _MODELS, _WEIGHTS, _SETTINGS) if _is_file(folder / name)]
+    return facts, {name: reading.content(folder / name, files.WANTED, limit=reading.ARRAYS) for name in names}
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - unlike pathlib's, it never raises

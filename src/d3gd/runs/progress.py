@@ -1,4 +1,4 @@
-"""A progress bar for long work, shown only where somebody can see it."""
+"""How far long work has got: a bar on a terminal, lines elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,19 +7,43 @@ from typing import TypeAlias
 
 Show: TypeAlias = Callable[[int, str], None]
 
+_PARTS = 10  # lines that work takes where there is no terminal
+
 
 @contextmanager
 def progress_bar(wanted: bool | None, total: int, what: str = "") -> Iterator[Show]:
     """Yield a function that shows how much is done and a short text.
 
     Args:
-        wanted: Whether to show a bar; None shows it when standard error is a terminal.
+        wanted: Whether to show anything; None shows a bar when standard error is a terminal, and nothing otherwise.
         total: How much there is to do.
         what: What is being done.
     """
-    if not (sys.stderr.isatty() if wanted is None else wanted):
+    terminal = sys.stderr.isatty()
+    if not (terminal if wanted is None else wanted):
         yield lambda done, text: None
-        return
+    elif not terminal:
+        yield _lines(total, what)
+    else:
+        yield from _bar(total, what)
+
+
+def _lines(total: int, what: str) -> Show:
+    """Return a function that prints a line at the start and after every tenth."""
+    told = -1
+
+    def show(done: int, text: str) -> None:
+        nonlocal told
+        part = _PARTS * done // max(1, total)
+        if part > told:
+            told = part
+            share = f"{what}: {done} of {total} ({100 * done // max(1, total)} %)"
+            print(f"{share}, {text}" if text else share, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _bar(total: int, what: str) -> Iterator[Show]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

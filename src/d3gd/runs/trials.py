@@ -30,8 +30,8 @@ def run_missing(
         run: What makes a piece's content, ready for JSON; it runs in another process.
         there: The files that need not be made again.
         jobs: How many processes; by default one per core.
-        progress: Show a progress bar; by default only on a terminal.
-        what: What the bar says is being done.
+        progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
+        what: What is being done, in a word.
     """
     from joblib import Parallel, delayed
 

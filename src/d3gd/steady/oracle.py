@@ -1,18 +1,6 @@
-r"""Where Di-DGD's agents settle around their mean, and the weights that keep them closest together.
+"""How far apart agents settle under constant gradients, and the weights that keep them closest together.
 
-Freeze the gradients G. With :math:`\Pi = \mathrm{diag}(\pi)` and :math:`B = -\frac{\gamma}{n}(\Pi^{-1} G - 1 1^T G)`,
-Di-DGD's deviations :math:`D = X - 1 \pi^T X` obey
-
-.. math::
-    D^+ = (A - 1 \pi^T) D + B \quad\text{(combine before)}, \qquad
-    D^+ = (A - 1 \pi^T)(D + B) \quad\text{(combine after)}
-
-and settle at :math:`D = M^{-1} B`, respectively :math:`D = M^{-1} A B`, with :math:`M = I - A + 1 \pi^T`. A and
-:math:`M^{-1}` commute, so the second is A times the first.
-
-All that is wanted of D here is its centred form :math:`D_c = D - \frac1n 1 1^T D`, and that is what
-:math:`Z = (I - A + \frac1n 1 1^T)^{-1}` gives at once: :math:`D_c = Z B`. The same Z gives :math:`\pi = Z^T 1 / n`, the
-adjoint :math:`\lambda = Z^T D_c = M^{-T} D_c` and, up to a constant, the prices :math:`t = Z s`.
+The formulas are those of :mod:`d3gd.steady.state`.
 """
 
 from __future__ import annotations
@@ -23,12 +11,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from d3gd.arrays import CSR, Floats, Ints
+from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph
-from d3gd.errors import D3GDError, ProblemError, SettingsError
+from d3gd.errors import D3GDError, ProblemError
 from d3gd.spectrum import as_weights, perron
 from d3gd.steady.planner import Planner
-from d3gd.validation import within
+from d3gd.steady.state import SteadyState, mixing
+from d3gd.validation import one_of, within
 from d3gd.weights import check, metropolis, uniform
 
 Combine: TypeAlias = Literal["before", "after"]
@@ -36,7 +25,6 @@ Combine: TypeAlias = Literal["before", "after"]
 DENSE_UP_TO = 2000  # agents; what is solved here takes n x n arrays and n^3 work
 
 _ROUNDING = 1e-26  # of the squared size of the gradients: below, a disagreement is nothing else
-_STARVED = 1e-6  # n pi_i under which a linear solve no longer gives pi_i to enough digits
 _RANGE = 6.0  # of a weight's logarithm: weights stay above about 1e-6, so that the graph stays connected
 
 
@@ -67,8 +55,8 @@ def steady_deviation(A: CSR | Floats, G: Floats, step_size: float, combine: Comb
         array([[0.],
                [0.]])
     """
-    steady = _Steady.of(A, G, step_size, combine)
-    return steady.centred - steady.pi @ steady.centred
+    _, steady = _settled(A, G, step_size, combine)
+    return steady.D_c - steady.pi @ steady.D_c
 
 
 def steady_disagreement(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> float:
@@ -87,19 +75,17 @@ def steady_disagreement(A: CSR | Floats, G: Floats, step_size: float, combine: C
         >>> round(steady_disagreement([[0.5, 0.5], [0.5, 0.5]], np.array([[1.0], [-1.0]]), step_size=0.1), 12)
         0.02
     """
-    return _Steady.of(A, G, step_size, combine).disagreement
+    _, steady = _settled(A, G, step_size, combine)
+    return float(2 / len(G) * np.sum(steady.D_c**2))
 
 
 def steady_gradient(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> Floats:
     r"""Return the exact derivative of :func:`steady_disagreement` along every edge, in closed form.
 
     .. math::
-        \frac{n}{2} h_{ij} = 2 \langle \lambda_i, m_j \rangle + \pi_i t_j + \text{const}_i, \qquad
-        t = Z s, \quad s_j = \frac{2 \gamma}{n \pi_j^2} \langle l_j, g_j \rangle
+        \frac{n}{4} h_{ij} = \langle \lambda_i, (Z U)_j \rangle + \pi_i (Z s)_j + \text{const}_i,
 
-    with m = D and :math:`l = \lambda` where agents combine before they step, and :math:`m = D + B`, the messages, and
-    :math:`l = A^T \lambda`, what j's listeners make of it, where they combine after. The first term is how j's
-    deviation cancels i's, the second what more weight on j does to the Perron weights.
+    the derivative of :math:`\frac12 \|D_c\|_F^2`, with the symbols of :mod:`d3gd.steady.state`.
 
     Args:
         A: Row-stochastic weights that connect everyone; up to 2,000 agents.
@@ -112,9 +98,12 @@ def steady_gradient(A: CSR | Floats, G: Floats, step_size: float, combine: Combi
         constant; it is chosen so that :math:`\sum_j A_{ij} h_{ij} = 0`, which makes h the derivative under
         renormalisation of the row.
     """
-    weights = as_weights(A)
-    rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-    return _Steady.of(A, G, step_size, combine).gradient(rows, weights.indices)
+    weights, steady = _settled(A, G, step_size, combine)
+    h = steady.derivative(4 / len(G))
+    h -= np.sum(weights.toarray() * h, axis=1, keepdims=True)
+    rows = np.repeat(np.arange(len(G)), np.diff(weights.indptr))
+    gradient: Floats = h[rows, weights.indices]
+    return gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,44 +204,13 @@ def optimal_weights(
     return OptimalWeights(best, steady_disagreement(best, G, step_size, combine), before)
 
 
-class _Steady:
-    """Where constant gradients lead; the attributes carry the names of the module's formulas."""
-
-    def __init__(self, A: Floats, G: Floats, step_size: float, combine: Combine, pi: Floats | None = None) -> None:
-        n = len(A)
-        self.A, self.G, self.combine, self.rate = A, G, combine, step_size / n
-        self.Z: Floats = np.asarray(np.linalg.inv(np.eye(n) - A + 1 / n), dtype=np.float64)
-        if pi is None:
-            pi = self.Z.mean(axis=0)
-            pi = pi / pi.sum() if n * pi.min() > _STARVED else perron(A)
-        self.pi = pi
-        self.B: Floats = -self.rate * (G / self.pi[:, None] - G.sum(axis=0))
-        D = self.Z @ self.B
-        if combine == "after":
-            D = A @ D
-        self.centred: Floats = D - D.mean(axis=0)
-
-    @classmethod
-    def of(cls, A: CSR | Floats, G: Floats, step_size: float, combine: Combine) -> _Steady:
-        weights = as_weights(A)
-        _require(weights.shape[0], G, combine)
-        return cls(weights.toarray(), G, step_size, combine, perron(weights))
-
-    @property
-    def disagreement(self) -> float:
-        return float(2 / len(self.A) * np.sum(self.centred**2))
-
-    def gradient(self, rows: Ints, columns: Ints) -> Floats:
-        adjoint = self.Z.T @ self.centred
-        if self.combine == "before":
-            messages, heard = self.centred, adjoint
-        else:
-            messages, heard = self.centred + self.B, self.A.T @ adjoint
-        s = 2 * self.rate * np.einsum("id,id->i", heard, self.G) / self.pi**2
-        h = 2 * adjoint @ messages.T + np.outer(self.pi, self.Z @ s)
-        h -= np.sum(self.A * h, axis=1, keepdims=True)
-        gradient: Floats = 2 / len(self.A) * h[rows, columns]
-        return gradient
+def _settled(A: CSR | Floats, G: Floats, step_size: float, combine: Combine) -> tuple[CSR, SteadyState]:
+    """Return the weights, checked, and their steady state; pi to all its digits, also where someone is starved."""
+    weights = as_weights(A)
+    _require(weights.shape[0], G, combine)
+    pi = perron(weights)
+    Z, _ = mixing(weights.toarray())
+    return weights, SteadyState(Z, pi, G, step_size, combine == "after")
 
 
 def _require(n: int, G: Floats, combine: Combine) -> None:
@@ -261,8 +219,7 @@ def _require(n: int, G: Floats, combine: Combine) -> None:
             f"the steady state of {n} agents takes arrays of {n} x {n}; it is computed up to {DENSE_UP_TO} agents: "
             f"take a smaller graph"
         )
-    if combine not in ("before", "after"):
-        raise SettingsError(f"combine = {combine!r}: agents combine 'before' or 'after' they step; choose one")
+    one_of("combine", combine, ("before", "after"))
     if G.ndim != 2 or G.shape[0] != n:
         raise ProblemError(f"the gradients have shape {G.shape}; give one row for each of the {n} agents")
     if not np.isfinite(G).all():

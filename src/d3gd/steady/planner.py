@@ -1,8 +1,7 @@
 r"""The weights that a whole network would choose, from a few numbers about every agent.
 
 Freeze the gradients G, with independent noise of variance :math:`\sigma_i^2` on each. Around their mean, Di-DGD's
-models then have a steady deviation :math:`D_c` (:mod:`d3gd.steady.oracle` derives it) and the noise that weights let
-through,
+models then have the steady deviation :math:`D_c` of :mod:`d3gd.steady.state` and the noise that weights let through,
 
 .. math::
     N = \mathrm{tr}\, J P, \quad P = \sum_{k \ge 0} B^k W B^{kT}, \qquad
@@ -14,8 +13,8 @@ through,
 .. math::
     \log\big( \|D_c\|_F^2 + N \big) + \sum_i \max\!\Big( \frac{\kappa}{n \pi_i} - 1,\, 0 \Big)^2
 
-over all weights on the graph: close together, and nobody starved. With :math:`Z = (I - A + \frac1n 1 1^T)^{-1}`, which
-gives :math:`\pi = Z^T 1 / n` and :math:`D_c` at once, the derivative is a closed form.
+over all weights on the graph: close together, and nobody starved. With :math:`R = \sum_{k \ge 0} B^{kT} J B^k`, the
+derivative of N by the weights is :math:`2 R B P` while W is held fixed.
 """
 
 from collections.abc import Mapping
@@ -25,8 +24,11 @@ from functools import cached_property
 import numpy as np
 
 from d3gd.arrays import Floats, Ints
+from d3gd.steady.state import SteadyState, mixing
+from d3gd.validation import patience
 
 PLANNED_UP_TO = 300  # agents: a plan takes n^3 work, and where it is made from sketches, tables of n^2 of them
+_USUAL = 500  # evaluations after which a plan is mostly found, however many are allowed
 _DEEPEST = 10  # doublings of the noise sum: 2^10 rounds of mixing
 _LEFT = 0.03  # of a deviation, after the rounds that the noise sum covers
 _LEAST = 1e-4  # a weight's share at the start of a plan, so that it can grow again
@@ -48,6 +50,8 @@ class Planner:
         least: :math:`\kappa`, the :math:`n \pi_i` below which an agent counts as starved.
         negligible: The share of what pushes models below which what is left of it is not worth planning against, so
             that balance decides where weights can cancel everything.
+        doublings: Of the noise sum, which has :math:`2^{\text{doublings}}` terms; by default as many as leave 3 % of a
+            deviation under the initial weights.
     """
 
     n: int
@@ -58,6 +62,7 @@ class Planner:
     anchor: float = 0.05
     least: float = 0.8
     negligible: float = 1e-6
+    doublings: int | None = None
 
     def plan(self, a: Floats, G: Floats, variance: Floats, step_size: float, *, evaluations: int = 20) -> Floats:
         """Return better weights than ``a``, by L-BFGS on logarithms of weights.
@@ -84,6 +89,9 @@ class Planner:
         """Return the weights that L-BFGS finds from ``start``, logarithms of weights."""
         from scipy.optimize import minimize
 
+        noisy = self.depth if variance.any() else 0
+        operations = min(options["maxfun"], _USUAL) * (10 * noisy + 8) * self.n**3
+        patience(f"weights planned for {self.n:,} agents", operations, 'choose rule = "local", or metropolis weights')
         if G.shape[1] > self.n:
             G = np.transpose(np.linalg.qr(G.T, mode="r"))  # the same inner products in n coordinates
         found = minimize(self.cost, start, (G, variance, step_size), "L-BFGS-B", jac=True, options=dict(options))
@@ -102,42 +110,39 @@ class Planner:
 
     def network_cost(self, a: Floats, G: Floats, variance: Floats, step_size: float) -> tuple[float, Floats]:
         """Return the cost of weights and its derivative along every edge, up to a constant per row."""
-        n, J = self.n, self._centring
-        A = np.zeros((n, n))
-        A[self.targets, self.sources] = a
-        Z = np.linalg.inv(J - A + 2 / n)
-        pi = Z.mean(axis=0)
+        A = self._matrix(a)
+        try:
+            Z, pi = mixing(A)
+        except np.linalg.LinAlgError:  # a weight has vanished altogether, and with it the connection
+            return _RUIN, np.zeros_like(a)
         if not pi.min() > 0:
             return _RUIN, np.zeros_like(a)
-        c = step_size / (n * pi)
-        U = c[:, None] * G
-        ZU = Z @ U
-        D = ZU - U if self.after else ZU
-        D = D - D.mean(axis=0)
-        B, W = A - pi, c**2 * variance
+        steady = SteadyState(Z, pi, G, step_size, self.after)
+        B, W = A - pi, steady.c**2 * variance
         R, P = self._noise_sums(B, W)
-        passed = R.diagonal() - (J.diagonal() if self.after else 0)
-        left = float(np.vdot(D, D) + passed @ W)
-        total = max(left, self.negligible * float(np.vdot(U, U) + W.sum()), _TINY)
+        passed = R.diagonal() - (self._centring.diagonal() if self.after else 0)
+        left = float(np.vdot(steady.D_c, steady.D_c) + passed @ W)
+        total = max(left, self.negligible * float(np.vdot(steady.U, steady.U) + W.sum()), _TINY)
+        starved = np.maximum(self.least / (self.n * pi) - 1, 0)
 
-        starved = np.maximum(self.least / (n * pi) - 1, 0)
         rate = 2 / total if left == total else 0.0
-        L = D * rate
-        adjoint = Z.T @ L
-        reach = np.einsum("ir,ir->i", adjoint - L if self.after else adjoint, U)
-        by_pi = -(reach + rate * W * passed + 2 * starved * (starved + 1)) / pi
-        slope = adjoint @ ZU.T + rate * (R @ B @ P) + np.outer(pi, Z @ by_pi)
+        by_log_pi = -(rate * W * passed + 2 * starved * (starved + 1))
+        slope = steady.derivative(rate, by_log_pi) + rate * (R @ B @ P)
         return float(np.log(total) + starved @ starved), slope[self.targets, self.sources]
+
+    def _matrix(self, a: Floats) -> Floats:
+        A = np.zeros((self.n, self.n))
+        A[self.targets, self.sources] = a
+        return A
 
     def _noise_sums(self, B: Floats, W: Floats) -> tuple[Floats, Floats]:
         r"""Return :math:`\sum_k B^{kT} J B^k` and :math:`\sum_k B^k W B^{kT}`, twice as many terms each time round."""
         R, P = self._centring, np.diag(W)
         if not W.any():
             return R, P
-        for k in range(self._doublings):
+        for k in range(self.depth):
+            B = B if k == 0 else B @ B
             R, P = R + B.T @ R @ B, P + B @ P @ B.T
-            if k + 1 < self._doublings:
-                B = B @ B
         return R, P
 
     def _shares(self, logarithms: Floats) -> Floats:
@@ -155,10 +160,10 @@ class Planner:
         return centring
 
     @cached_property
-    def _doublings(self) -> int:
-        """How many doublings cover the rounds after which little is left of a deviation, under the first weights."""
-        A = np.zeros((self.n, self.n))
-        A[self.targets, self.sources] = self.a0
-        second = np.sort(np.abs(np.linalg.eigvals(A)))[-2:][0]
+    def depth(self) -> int:
+        """How often the noise sum is doubled."""
+        if self.doublings is not None:
+            return self.doublings
+        second = np.sort(np.abs(np.linalg.eigvals(self._matrix(self.a0))))[-2:][0]
         rounds = np.log(_LEFT) / np.log(np.clip(second, 1e-9, 1 - 1e-9))
         return int(np.clip(np.ceil(np.log2(max(rounds, 1.0))), 3, _DEEPEST))

@@ -9,6 +9,7 @@ from d3gd.digraph import Digraph, as_count
 from d3gd.random import keyed_uniform
 from d3gd.rules.pruning import given_up, order, require_pruning
 from d3gd.topologies.base import Topology, rows_per_agent
+from d3gd.validation import WHOLE
 from d3gd.weights import metropolis
 
 
@@ -58,7 +59,7 @@ def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float
     graph.require_strongly_connected()
     rows = rows_per_agent(values, "values", graph.n)
     require_pruning(prune, sharpness)
-    seed = as_count(seed, "seed", at_least=0)
+    seed = as_count(seed, "seed", at_least=0, at_most=WHOLE)
     if graph.link_count == 0:
         return Topology(graph, metropolis(graph))
     sources, targets = graph.edges.T

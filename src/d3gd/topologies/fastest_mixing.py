@@ -30,6 +30,7 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError
+from d3gd.validation import patience
 from d3gd.weights import metropolis
 
 LINKS_UP_TO = 2000  # pairs of agents: Newton's method solves systems of that size, some tens of times
@@ -108,7 +109,7 @@ def certified_mixing(graph: Digraph) -> FastestMixing:
         >>> bool(best.slem < 1e-8), bool(best.gap < 1e-7)
         (True, True)
     """
-    graph.require_undirected("fastest mixing", "weights for directed graphs, such as refined or metropolis ones")
+    graph.require_undirected("fastest mixing", "metropolis weights")
     graph.require_strongly_connected()
     known = metropolis(graph)
     links = graph.edges[graph.edges[:, 0] < graph.edges[:, 1]]
@@ -119,6 +120,8 @@ def certified_mixing(graph: Digraph) -> FastestMixing:
         )
     if len(links) == 0:
         return FastestMixing(known, 0.0, 0.0)
+    operations = 200 * (25.0 * graph.n**3 + len(links) ** 3)
+    patience(f"fastest mixing on {len(links):,} linked pairs", operations, "take metropolis weights")
     program = _Program(graph.n, links)
     w, bound = program.solve()
     W = program.matrix(w)

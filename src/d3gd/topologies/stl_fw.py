@@ -1,13 +1,12 @@
 """STL-FW: few links, chosen so that every neighbourhood holds the classes in the proportions of the whole."""
 
-import math
-
 import numpy as np
 
 from d3gd.arrays import Array, Floats
 from d3gd.digraph import Digraph, as_count
-from d3gd.errors import GraphError, ProblemError, SettingsError
+from d3gd.errors import GraphError, ProblemError
 from d3gd.topologies.base import Topology, rows_per_agent
+from d3gd.validation import not_negative, patience
 
 _SUMS = 1e-6  # how far a row of proportions may be from one
 _SETTLED = 1e-14  # of the objective: less than this to gain, and rounding would choose the links
@@ -60,6 +59,7 @@ def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
     _require_lam(lam)
     centred = shares - shares.mean(axis=0)
     n = len(centred)
+    patience(f"STL-FW for {n:,} agents", 20.0 * budget * n**3, "take a smaller budget")
     W = np.eye(n)
     for _ in range(budget):
         W = _improved(W, centred, lam)
@@ -156,5 +156,4 @@ def _checked_proportions(proportions: Array) -> Floats:
 
 
 def _require_lam(lam: float) -> None:
-    if isinstance(lam, bool) or not isinstance(lam, (int, float)) or not (math.isfinite(lam) and lam >= 0):
-        raise SettingsError(f"lam = {lam!r}: it must be a finite number of 0 or more; try 0.1")
+    not_negative("lam", lam)

@@ -21,6 +21,7 @@ from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
 Messages: TypeAlias = Sequence[tuple[int, Any]]  # a rank, and what Transport.buffer made of an array
 
 TIMEOUT = 60.0  # seconds that a rank waits for another
+LONGEST = 1e6  # seconds, eleven days: where a library wants a finite number; in milliseconds it still fits 32 bits
 _PASSED_ON = 0.5  # seconds for the launcher to pass a message on, before it is told to end everyone
 _GRACE = 5.0  # seconds, at most, in which late ranks find out who does not answer
 _MISFIT = 1.0  # seconds in which ranks that find a misfit agree on who reports it
@@ -257,7 +258,7 @@ class Transport(ABC):
         # Ranks post in the same order: those that have come equally far should be at the same thing.
         told = {self.rank: f"{self._posts} {what}"}
         told |= self._answers(told[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
-        silent = [rank for rank in range(self.ranks) if rank not in told]
+        silent = self._silent(told) if len(told) > 1 else [late.peer]
         posts = {rank: text.partition(" ")[0] for rank, text in told.items()}
         answers = {rank: text.partition(" ")[2] for rank, text in told.items()}
         pairs = [(a, b) for b in sorted(told) for a in sorted(told) if a < b and posts[a] == posts[b]]
@@ -271,14 +272,25 @@ class Transport(ABC):
         elif misfit:
             message = f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
         elif silent:
-            names = f"rank{'s' * (len(silent) > 1)} {', '.join(map(str, silent))}"
             message = (
-                f"nothing came from {names} for {self.timeout:g} s: ended, hanging, very slow, or done with fewer "
-                "steps; look there, or allow more time (--timeout); --resume goes on from the last checkpoint"
+                f"nothing came from {named(silent)} for {self.timeout:g} s: ended, hanging, very slow, or done with "
+                "fewer steps; look there, or allow more time (--timeout); --resume goes on from the last checkpoint"
             )
         else:
             message = f"nothing that fits came from rank {late.peer} for {self.timeout:g} s; is the network working?"
+        return self._told_by_first(told, message)
+
+    def _silent(self, told: Mapping[int, str]) -> list[int]:
+        return [rank for rank in range(self.ranks) if rank not in told]
+
+    def _told_by_first(self, told: Mapping[int, str], message: str) -> TransportError:
+        """Return the error of this rank, whose message the first of those that are there prints."""
         return (TransportError if self.rank == min(told) else ToldElsewhereError)(message)
+
+
+def named(ranks: Sequence[int]) -> str:
+    """Return ranks in words."""
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
 
 
 def leave(code: int) -> None:

@@ -1,8 +1,10 @@
 """Which launcher started this process, read from its environment."""
 
+import math
 import os
 from typing import Literal, TypeAlias
 
+from d3gd import validation
 from d3gd.errors import SettingsError
 from d3gd.transports.base import TIMEOUT, Transport
 
@@ -17,7 +19,7 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
 
     Args:
         name: ``"mpi"`` (mpiexec), ``"torch"`` (torchrun), ``"alone"``, or ``"auto"`` to take the launcher's.
-        timeout: How many seconds a rank waits for another before the run ends.
+        timeout: How many seconds a rank waits for another before the run ends; ``math.inf`` for as long as it takes.
 
     Returns:
         The transport; as a context manager it lets an error of one rank end all of them, with one message.
@@ -29,8 +31,7 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
         ...     algorithm, graph = d3gd.DiDGD(step_size=0.1), d3gd.graphs.ring(4)
         ...     result = d3gd.run(algorithm, graph, problem, iterations=10, transport=transport)
     """
-    if not timeout > 0:
-        raise SettingsError(f"timeout = {timeout!r}: it must be a positive number of seconds; try 60")
+    validation.within("timeout", timeout, 0, math.inf, closed="(]")
     if name == "auto":
         name = _launcher()
     if name == "mpi":
@@ -51,6 +52,11 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
 def is_first() -> bool:
     """Whether this process is the one to speak, as far as its environment tells."""
     return _number("RANK", *_MPI_RANKS) in (None, 0)
+
+
+def mpi_rank() -> int:
+    """The rank that mpiexec gave this process, known before MPI starts; 0 where it is not."""
+    return _number(*_MPI_RANKS) or 0
 
 
 def _launcher() -> Name:

@@ -9,13 +9,17 @@ import numpy as np
 
 from d3gd.arrays import Array
 from d3gd.errors import TransportError
-from d3gd.transports.base import TIMEOUT, LateError, Messages, MisfitError, Transport
+from d3gd.transports.base import LONGEST, TIMEOUT, LateError, Messages, MisfitError, Transport
+from d3gd.transports.deadline import deadline
+from d3gd.transports.launch import mpi_rank
 
 _ROLL_CALL = (1 << 15) - 1  # a tag of its own, on a communicator of its own
 _TEXT = 512  # bytes of a roll call's message
 _LOOKS = 100  # before a wait begins to let others have the core
 _EAGER = 0.02  # seconds before a wait begins to sleep between two looks
 _NAP = 2e-4  # seconds
+_TURN = 0.5  # seconds between the ranks' deadlines for the start: the first one ends all, so that only it speaks
+_TURNS = 20
 
 
 class MPI(Transport):
@@ -28,15 +32,22 @@ class MPI(Transport):
     large = 1 << 16  # measured with MPICH in shared memory: another message costs less than two copies
 
     def __init__(self, *, timeout: float = TIMEOUT) -> None:
-        try:
-            from mpi4py import MPI as mpi  # noqa: N811 - mpi4py's own name for it is this class's
-        except (ImportError, RuntimeError) as error:
-            raise TransportError(
-                f"MPI needs mpi4py and an MPI ({error}); install both with: pip install 'd3gd[mpi]'"
-            ) from None
-        self._mpi: Any = mpi
-        self._world: Any = mpi.COMM_WORLD.Dup()
-        self._aside: Any = mpi.COMM_WORLD.Dup()
+        rank = mpi_rank()
+        # MPI_Init waits for all ranks without end, and mpiexec does not mind one that has left before it.
+        with deadline(
+            min(timeout, LONGEST) + _TURN * min(rank, _TURNS),
+            f"error: rank {rank}: MPI did not start within {timeout:g} s: another rank has ended, hangs or is slow to "
+            "start; look at what it printed, or allow more time (--timeout)",
+        ):
+            try:
+                from mpi4py import MPI as mpi  # noqa: N811 - mpi4py's own name for it is this class's
+            except (ImportError, RuntimeError) as error:
+                raise TransportError(
+                    f"MPI needs mpi4py and an MPI ({error}); install both with: pip install 'd3gd[mpi]'"
+                ) from None
+            self._mpi: Any = mpi
+            self._world: Any = mpi.COMM_WORLD.Dup()
+            self._aside: Any = mpi.COMM_WORLD.Dup()
         self.rank, self.ranks, self.timeout = self._world.rank, self._world.size, timeout
 
     def buffer(self, array: Array) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from d3gd.arrays import Array
 from d3gd.errors import TransportError
-from d3gd.transports.base import TIMEOUT, LateError, Messages, Transport, leave
+from d3gd.transports.base import LONGEST, TIMEOUT, LateError, Messages, Transport, leave, named
 
 _SLACK = timedelta(seconds=10)  # between our deadlines and those of torch, so that ours come first
 _NAP = 0.02  # seconds
@@ -36,19 +36,49 @@ class TorchDistributed(Transport):
             ) from None
         self._torch: Any = torch
         self._distributed: Any = distributed
+        self._store: Any
+        self.timeout = timeout
         torch.set_num_threads(1)
         try:
-            if not distributed.is_initialized():
-                gpus = torch.cuda.device_count() if distributed.is_nccl_available() else 0
-                backend = "nccl" if 0 < int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= gpus else "gloo"
-                distributed.init_process_group(backend, timeout=timedelta(seconds=timeout) + _SLACK)
+            if distributed.is_initialized():
+                self.rank, self.ranks = distributed.get_rank(), distributed.get_world_size()
+                self._store = self._side_store()
+            else:
+                self._begin()
         except (RuntimeError, ValueError) as error:
-            raise TransportError(f"torch.distributed did not start ({error}); start it with torchrun") from None
-        self.rank, self.ranks, self.timeout = distributed.get_rank(), distributed.get_world_size(), timeout
+            found = " ".join(str(error).split())
+            raise TransportError(f"torch.distributed did not start ({found}); start it with torchrun") from None
         nccl = distributed.get_backend() == "nccl"
         self._device: Any = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if nccl else None
+
+    def _begin(self) -> None:
+        """Meet the other ranks where the environment says, and start the process group once all are there."""
+        d, within = self._distributed, timedelta(seconds=min(self.timeout, LONGEST)) + _SLACK
+        store, self.rank, self.ranks = next(d.rendezvous("env://", timeout=within))
         # The launcher's key-value store outlives broken connections: there late ranks find each other.
-        self._store: Any = self._distributed.distributed_c10d._get_default_store()
+        self._store = d.PrefixStore("d3gd", store)
+        with self:
+            told = {self.rank: "", **self._roll_call("started", "", self.timeout)}
+            if silent := self._silent(told):
+                raise self._told_by_first(
+                    told,
+                    f"{named(silent)} did not start within {self.timeout:g} s: ended, hanging or slow to start; look "
+                    "at what was printed there, or allow more time (--timeout)",
+                )
+        gpus = self._torch.cuda.device_count() if d.is_nccl_available() else 0
+        backend = "nccl" if 0 < int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= gpus else "gloo"
+        d.init_process_group(
+            backend, store=d.PrefixStore("group", store), rank=self.rank, world_size=self.ranks, timeout=within
+        )
+
+    def _side_store(self) -> Any:
+        """Return a connection to the store of a process group that was there before; None where it is not known."""
+        d = self._distributed
+        try:
+            address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+            return d.PrefixStore("d3gd", d.TCPStore(address, port, wait_for_workers=False, timeout=_SLACK))
+        except (KeyError, RuntimeError, ValueError):
+            return None
 
     def buffer(self, array: Array) -> Any:
         """Return an array's bytes as a tensor."""
@@ -69,7 +99,7 @@ class TorchDistributed(Transport):
             raise LateError(peers[0]) from None
 
         def finish() -> None:
-            deadline = time.monotonic() + self.timeout
+            deadline = time.monotonic() + min(self.timeout, LONGEST)
             for peer, work in zip(peers, works, strict=False):  # nccl has one for all
                 try:
                     work.wait(timedelta(seconds=max(deadline - time.monotonic(), 1e-3)))
@@ -82,14 +112,22 @@ class TorchDistributed(Transport):
         return finish
 
     def _answers(self, text: str, grace: float) -> dict[int, str]:
-        deadline, answers = time.monotonic() + grace, dict[int, str]()
+        return self._roll_call("late", text, grace)
+
+    def _roll_call(self, why: str, text: str, seconds: float) -> dict[int, str]:
+        """Write a text under a name and this rank, and return those of other ranks that are there before the end."""
+        deadline, answers = time.monotonic() + seconds, dict[int, str]()
+        if self._store is None:
+            return answers
         with contextlib.suppress(RuntimeError):
-            self._store.set(f"d3gd/late/{self.rank}", text)
-            while len(answers) < self.ranks - 1 and time.monotonic() < deadline:
+            self._store.set(f"{why}/{self.rank}", text)
+            while True:
                 for peer in range(self.ranks):
-                    key = f"d3gd/late/{peer}"
+                    key = f"{why}/{peer}"
                     if peer != self.rank and peer not in answers and self._store.check([key]):
                         answers[peer] = self._store.get(key).decode()
+                if len(answers) == self.ranks - 1 or time.monotonic() > deadline:
+                    break
                 time.sleep(_NAP)
         return answers
 

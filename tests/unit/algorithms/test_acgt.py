@@ -1,8 +1,6 @@
 """AC-GT: which links are silent, that both ends know it, and what that leaves of tracking."""
 
 import math
-import queue
-import threading
 
 import networkx as nx
 import numpy as np
@@ -13,7 +11,8 @@ from hypothesis import strategies as st
 import d3gd
 from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.transports.alone import Alone
+from d3gd.transports.threads import on_threads
+from tests.helpers.methods import advance
 from tests.helpers.stepping import network, states
 from tests.helpers.strategies import examples
 
@@ -73,7 +72,7 @@ def test_ranks_agree_on_silence_and_carry_nothing_that_is_not_paid_for(graph, se
     nets, ends = on_ranks(algorithm, graph, iterations, ranks, large)
     for net, end in zip(nets, ends, strict=True):
         assert np.array_equal(end.x, whole[-1].x[net.agents])
-        assert np.array_equal(end.s, whole[-1].s[net.agents])
+        assert np.array_equal(end.tracker.mixed, whole[-1].tracker.mixed[net.agents])
         assert np.array_equal(end.a, net.block(whole[-1].a))
     sent = sum(net.bytes_sent for net in nets)
     moved = sum(net.halo.wire_bytes for net in nets)
@@ -92,50 +91,18 @@ def closed_form(algorithm, graph, path):
     return 8 * numbers
 
 
-class Queues(Alone):
-    """A rank that is a thread."""
-
-    def __init__(self, rank, ranks, queues, large):
-        self.rank, self.ranks, self.large, self._queues = rank, ranks, large, queues
-
-    def _start(self, sends, receives, tag):
-        for peer, array in sends:
-            self._queues[self.rank, peer].put((tag, array.copy()))
-
-        def finish():
-            for peer, array in receives:
-                came, sent = self._queues[peer, self.rank].get(timeout=20)
-                assert (came, len(sent)) == (tag, len(array))
-                array[:] = sent
-
-        return finish
-
-
 def on_ranks(algorithm, graph, iterations, ranks, large):
     """Every rank's network and last state."""
     problem, x0 = setting(graph)
-    queues = {(a, b): queue.SimpleQueue() for a in range(ranks) for b in range(ranks)}
-    weights = d3gd.weights.metropolis(graph)
-    nets = [Network(graph, weights, transport=Queues(r, ranks, queues, large)) for r in range(ranks)]
-    ends = [None] * ranks
 
     def work(rank):
-        net = nets[rank]
-        s = algorithm.init(net, x0[net.agents])
+        net = Network(graph, d3gd.weights.metropolis(graph), transport=rank)
+        part, s = problem.restrict(net.agents), algorithm.init(net, x0[net.agents])
         for k in range(iterations):
-            everyone = np.zeros_like(x0)
-            everyone[net.agents] = algorithm.point(s)
-            s = algorithm.step(net, lambda x=everyone: problem.gradients(x)[net.agents], s, k)
-        ends[rank] = s
+            s = advance(algorithm, net, part, s, k)
+        return net, s
 
-    threads = [threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(ranks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-    assert all(end is not None for end in ends)
-    assert all(queue.empty() for queue in queues.values())
-    return nets, ends
+    return zip(*on_threads(ranks, work, large=large), strict=True)
 
 
 def test_with_cycles_of_one_iteration_it_is_tracking_on_all_links():
@@ -144,7 +111,7 @@ def test_with_cycles_of_one_iteration_it_is_tracking_on_all_links():
     other = path_of(d3gd.DIGing(step_size=0.1, combine="after"), graph, 20, weights)
     for s, t in zip(path_of(d3gd.ACGT(step_size=0.1, cycle=1), graph, 20, weights), other, strict=True):
         assert np.array_equal(s.x, t.x)
-        assert np.array_equal(s.s, t.s)
+        assert np.array_equal(s.tracker.mixed, t.tracker.mixed)
 
 
 @pytest.mark.parametrize("sharpness", [0.0, 3.0, math.inf])
@@ -154,7 +121,7 @@ def test_if_nothing_is_pruned_it_is_tracking_with_metropolis_weights(sharpness):
     algorithm = d3gd.ACGT(step_size=0.1, prune=0.0, sharpness=sharpness)
     for s, t in zip(path_of(algorithm, graph, 20), other, strict=True):
         assert np.array_equal(s.x, t.x)
-        assert np.array_equal(s.s, t.s)
+        assert np.array_equal(s.tracker.mixed, t.tracker.mixed)
 
 
 def test_agents_alone_for_a_cycle_still_reach_the_optimum():

@@ -28,7 +28,7 @@ def test_the_tracked_sum_is_conserved(graph, data, rule, order):
     for s, after in pairwise(path):
         # A state keeps A s^k, and pi A = pi.
         total = problem.gradients(s.x).sum(axis=0)
-        assert np.allclose(pi @ after.s, total, rtol=1e-11, atol=1e-11 * np.abs(after.s).max())
+        assert np.allclose(pi @ after.tracker.mixed, total, rtol=1e-11, atol=1e-11 * np.abs(after.tracker.mixed).max())
 
 
 @examples(12)

@@ -135,6 +135,13 @@ def test_graphs_that_take_turns_are_counted_in_the_title():
     assert Given(graph, Distance(4), None, turns).title.endswith(", Distance, 2 graphs")
 
 
+def test_numbers_of_numpy_are_numbers(tmp_path, blank):
+    numbers = {"seeds": np.int64(2), "jobs": np.int32(1), "iterations": np.int64(40), "target": np.float64(1.0)}
+    ours = {"seeds": 2, "jobs": 1, "iterations": 40, "target": 1.0}
+    found = compared(**numbers, steps=np.array([0.1, 0.5]), out=tmp_path)
+    assert [one.values for one in found.rows] == [one.values for one in compared(**ours).rows]
+
+
 def test_methods_are_named_with_their_settings():
     assert named("perrond3gd rule=local")(0.3) == d3gd.PerronD3GD(step_size=0.3, rule="local")
     assert set(usual()) == {*catalogue(), *VARIANTS}
@@ -153,6 +160,7 @@ def test_methods_are_named_with_their_settings():
         ({"metric": "stationary"}, "did you mean 'stationarity'"),
         ({"seeds": 0}, "seeds = 0"),
         ({"jobs": 0}, "jobs = 0"),
+        ({"target": np.nan}, "target = nan"),
         ({"problem": None}, "but no problem"),
     ],
 )

@@ -14,31 +14,31 @@ from d3gd.comparison import text as compare_text
 from d3gd.comparison.methods import named
 from d3gd.comparison.summary import ranked
 from d3gd.errors import RecordError, SettingsError
-from tests.helpers.comparing import Distance, Idle, compared, row, run
+from tests.helpers.comparing import Distance, Idle, Local, Watch, compared, row, run
 
 
 def test_finished_runs_are_kept_and_only_what_is_missing_is_run(tmp_path, blank):
-    own = {"idle": lambda gamma: Idle(step_size=gamma)}
-    Idle.started.clear()
+    own, watch = {"idle": lambda gamma: Idle(step_size=gamma)}, Watch(tmp_path)
     first = compared(methods=own, only=["idle"], out=tmp_path)
-    count = len(Idle.started)
-    assert count == 2 * 3 + 2  # two steps on the seeds of tuning, and the best on two
+    assert watch.made() == 2 * 3 + 2  # two steps on the seeds of tuning, and the best on two
     again = compared(methods=own, only=["idle"], out=tmp_path)
-    assert len(Idle.started) == count
+    assert watch.made() == 0
     assert again.rows == first.rows
     compared(methods=own, only=["idle"], out=tmp_path, seeds=4)
-    assert len(Idle.started) == count + 2
+    assert watch.made() == 2
     for path in tmp_path.glob("runs/idle*/*seed-1.json"):
         path.write_text("{")  # a damaged file is no run
+    watch.made()
     compared(methods=own, only=["idle"], out=tmp_path)
-    assert len(Idle.started) == count + 3
+    assert watch.made() == 1
 
 
 def test_a_method_that_was_changed_is_run_again(tmp_path, blank):
+    watch = Watch(tmp_path)
     compared(methods={"mine": lambda gamma: d3gd.DiDGD(step_size=gamma)}, only=["mine"], out=tmp_path)
-    Idle.started.clear()
+    made = watch.made()
     compared(methods={"mine": lambda gamma: Idle(step_size=gamma)}, only=["mine"], out=tmp_path)
-    assert Idle.started
+    assert watch.made() == made
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,34 @@ def test_a_folder_of_another_comparison_is_left_alone(tmp_path, blank, change, t
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+def test_names_over_several_lines_or_with_control_characters_take_one_line(tmp_path, capsys, blank):
+    name = "mine\n(\x1b[31mred)\ud800"
+    found = compared(methods={name: named("PerronD3GD")}, only=[name, "Centralized"], out=tmp_path)
+    assert found.row(name).rank == 1
+    found.show()
+    printed = capsys.readouterr().out
+    for text in (printed, (tmp_path / "compare.md").read_text(), repr(found)):
+        assert "\x1b" not in text
+        assert "mine (" in text
+    with (tmp_path / "compare.csv").open(newline="") as file:
+        assert [line["rank"] for line in csv.DictReader(file)] == ["", "1"]
+    assert name in [row["method"] for row in json.loads((tmp_path / "compare.json").read_text())["rows"]]
+
+
+def test_curves_of_methods_that_evaluate_more_gradients_are_drawn_against_them_too(tmp_path):
+    own = {"twice": lambda gamma: Local(step_size=gamma, steps=2)}
+    for only, drawn in ((["DiDGD"], False), (["DiDGD", "twice"], True)):
+        compared(methods=own, only=only).plot(tmp_path / "curves.svg")
+        assert ("gradients per agent" in (tmp_path / "curves.svg").read_text()) == drawn
+
+
 def test_names_of_users_cannot_break_tables_or_figures(tmp_path, capsys):
     name = "_a|b <script>$x$ [red]*`"
     found = compared(methods={name: named("PerronD3GD"), "bad": lambda gamma: Idle(step_size=gamma, fault="a|b\nc")},
                      only=[name, "bad", "Centralized"], out=tmp_path)  # fmt: skip
     text = (tmp_path / "compare.md").read_text()
     table = [line for line in text.splitlines() if line.startswith("|")]
-    assert {line.replace("\\|", "").count("|") for line in table} == {13}
+    assert {line.replace("\\|", "").count("|") for line in table} == {14}
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
     assert "ValueError: a\\|b c" in text

@@ -10,7 +10,7 @@ from d3gd.comparison.runs import between
 from d3gd.comparison.scenario import Budget, Case
 from d3gd.comparison.summary import Row, alike, coverage, interval, places, ranked, row_of, target_of
 from d3gd.errors import SettingsError
-from tests.helpers.comparing import RING, Distance, compared, row, run
+from tests.helpers.comparing import RING, Distance, Local, compared, row, run
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 1), (5, 1), (5, 2), (8, 2), (9, 3)])
@@ -86,6 +86,13 @@ def test_a_value_is_taken_where_the_bytes_are_used_up():
     assert run(status="diverged").value("stationarity") == math.inf
 
 
+def test_a_value_is_taken_where_the_first_budget_is_used_up():
+    within = run(level=1e-4, gradients=4.0, budget=Budget(gradients=200))  # of 400 gradients
+    assert within.value("stationarity") == pytest.approx(1e-2)
+    both = run(level=1e-4, gradients=4.0, budget=Budget(bytes=250, gradients=200))
+    assert both.value("stationarity") == pytest.approx(1e-1)
+
+
 def test_a_curve_through_zero_is_interpolated_linearly():
     assert between(1.0, np.array([0.0, 2.0]), np.array([0.0, 4.0])) == 2.0
 
@@ -94,6 +101,12 @@ def test_the_byte_budget_buys_what_models_along_all_links_cost():
     case = Case(RING, None, Distance())
     assert Budget(bytes=10 * 8 * 3 * 4 + 1).most(case) == 10
     assert Budget(7, bytes=10 * 8 * 3 * 4).most(case) == 7
+
+
+def test_a_gradient_budget_buys_at_most_as_many_iterations():
+    case = Case(RING, None, Distance())
+    assert Budget(gradients=12).most(case) == 12
+    assert Budget(7, gradients=12).most(case) == 7
 
 
 def test_half_the_precision_buys_twice_the_iterations():
@@ -112,12 +125,24 @@ def test_every_method_spends_the_same_bytes():
     assert found.runs["PerronD3GD rule=fixed"][0].curves["iterations"][-1] == 30
 
 
+def test_every_method_evaluates_the_same_gradients():
+    own = {"twice": lambda gamma: Local(step_size=gamma, steps=2)}
+    found = compared(methods=own, only=["twice", "DiDGD"], iterations=None, budget_gradients=40, target=1.0)
+    ends = {name: runs[0].curves for name, runs in found.runs.items()}
+    assert {name: curves["gradients"][-1] for name, curves in ends.items()} == {"twice": 40, "DiDGD": 40}
+    assert {name: curves["iterations"][-1] for name, curves in ends.items()} == {"twice": 20, "DiDGD": 40}
+    cost = found.row("twice").cost
+    assert cost.gradients == pytest.approx(2 * cost.iterations)
+    assert "40 gradients per agent" in str(found.budget)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"iterations": 0}, "a budget of 0 iterations buys nothing"),
-        ({"iterations": None}, "give iterations, or bytes"),
+        ({"iterations": None}, "give iterations, budget_bytes or budget_gradients"),
         ({"budget_bytes": -1}, "a budget of -1 bytes"),
+        ({"budget_gradients": 0}, "a budget of 0 gradients"),
         ({"budget_bytes": 10}, "does not buy one iteration: a model along each of the 4 links takes 96 bytes"),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_users_grid_does_not_grow():
     assert grid_of([0.3]) == Grid((0.3,), 0, 0)
 
 
-@pytest.mark.parametrize("steps", [[], [0.0], [-1.0], [math.nan]])
+@pytest.mark.parametrize("steps", [[], [0.0], [-1.0], [math.nan], ["large"], 0.1])
 def test_steps_are_positive_numbers(steps):
     with pytest.raises(SettingsError, match="give positive numbers"):
         compared(steps=steps)

@@ -197,8 +197,8 @@ def test_two_exchanges_of_one_iteration_travel_apart_under_one_name():
     for k in rounds.of(6):
         first, second = (rounds.net.exchange(x=np.full((N, 1), value)).x for value in (k + 0.0, k + 100.0))
         if k >= 2:
-            assert np.all(first[LINKS] == k - 2)
-            assert np.all(second[LINKS] == k + 98)
+            assert np.all(rounds.net.along(first)[LINKS] == k - 2)
+            assert np.all(rounds.net.along(second)[LINKS] == k + 98)
 
 
 def test_a_name_that_is_sent_now_and_then_is_not_read_once_it_is_too_old():
@@ -207,7 +207,7 @@ def test_a_name_that_is_sent_now_and_then_is_not_read_once_it_is_too_old():
         rounds.net.exchange(always=np.zeros((N, 1)))
         if k in (0, 2, 10):
             seldom = rounds.net.exchange(seldom=np.full((N, 1), float(k))).seldom
-            assert np.all(seldom[LINKS] == (0 if k == 2 else k))
+            assert np.all(rounds.net.along(seldom)[LINKS] == (0 if k == 2 else k))
 
 
 # Pauses -----------------------------------------------------------------------------------------------------------
@@ -345,9 +345,9 @@ def test_an_interrupted_iteration_may_be_begun_anew(tmp_path):
         ({"links": 0}, r"links = 0: it must be a number in \(0, 1\]"),
         ({"pause": 1.0}, "pause = 1.0"),
         ({"back": 0.0}, "back = 0.0"),
-        ({"delay": -1}, "delay = -1: it must be a whole number of at least 0"),
+        ({"delay": -1}, "delay = -1: it must be a whole number, 0 or more"),
         ({"delay": 1.5}, "delay = 1.5"),
-        ({"period": 0}, "period = 0: it must be a whole number of at least 1"),
+        ({"period": 0}, "period = 0: it must be a whole number, 1 or more"),
         ({"delays": "some"}, "delays = 'some': choose 'each message' or 'each link' or 'all'"),
         ({"graphs": []}, "graphs is empty"),
         ({"absences": [(1, 5, 5)]}, r"absences holds \(1, 5, 5\)"),

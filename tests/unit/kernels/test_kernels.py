@@ -18,6 +18,7 @@ from d3gd.network import Network
 from tests.helpers.strategies import examples
 
 PRECISIONS = (np.float64, np.float32)
+LOADED = ("d3gd.kernels.compiled", "d3gd.kernels.compiling", "d3gd.problems.sigmoid_kernel")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,8 @@ def compiled():
     import d3gd.kernels.compiled as module
 
     yield module
-    sys.modules.pop("d3gd.kernels.compiled")
+    for name in LOADED:
+        sys.modules.pop(name, None)
 
 
 @st.composite
@@ -57,7 +59,8 @@ def test_compiled_verbs_have_the_bits_of_the_plain_ones(compiled, dtype, case, d
     plain, fast = Plain(indptr, columns, heard), compiled.Compiled(indptr, columns)
     a, edges = rng.random(len(columns)), (rng.normal(size=len(columns)) * 10.0 ** rng.integers(-6, 6)).astype(dtype)
     x, v, o = (rng.normal(size=(rows, d)).astype(dtype) for rows in (heard, len(indptr) - 1, len(indptr) - 1))
-    assert same(plain.mix(a, x), fast.mix(a, x))
+    split = rng.integers(0, heard + 1)
+    assert same(plain.mix(a, x), fast.mix(a, x[:split], x[split:]))
     assert same(plain.dot(v, x, o), fast.dot(v, x, o))
     assert same(plain.dot(v, x, None), fast.dot(v, x, None))
     assert same(plain.project(edges), fast.project(edges))
@@ -110,7 +113,7 @@ def test_a_run_has_the_same_bits_with_compiled_kernels_and_on_any_number_of_thre
 
 
 def test_compiled_kernels_are_loaded_for_large_calls_and_after_many_small_ones(monkeypatch):
-    monkeypatch.delitem(sys.modules, "d3gd.kernels.compiled", raising=False)
+    monkeypatch.delitem(sys.modules, "d3gd.kernels.compiling", raising=False)
     assert kernels.Meter().compiled(kernels._AT_ONCE)
     meter, calls = kernels.Meter(), 0
     while not meter.compiled(kernels._AT_ONCE - 1):
@@ -124,8 +127,8 @@ def test_the_way_depends_on_the_whole_network_not_on_a_block(monkeypatch):
     for rule in ("large", "compiled"):
         monkeypatch.setattr(kernels.Meter, rule, lambda self, numbers: asked.append(numbers))
     net = Network(graph, d3gd.weights.uniform(graph))
-    net.mix(net.a0, np.zeros((6, 5)))
-    net.dot(np.zeros((6, 3)), np.zeros((6, 3)))
+    net.mix(net.a0, net.exchange(x=np.zeros((6, 5))).x)
+    net.dot(np.zeros((6, 3)), net.exchange(x=np.zeros((6, 3))).x)
     assert asked == [graph.sources.size * 5, graph.sources.size * 3]
 
 
@@ -182,7 +185,8 @@ def test_as_many_threads_as_the_user_allows():
 def test_machine_code_is_kept_for_the_next_process_wherever_it_can_be(tmp_path):
     code = (
         "import numpy as np\nfrom d3gd.kernels.compiled import Compiled\n"
-        "print(Compiled(np.array([0, 2]), np.array([0, 1])).mix(np.array([0.5, 0.5]), np.array([[1.0], [3.0]])))"
+        "a, x, others = np.array([0.5, 0.5]), np.array([[1.0]]), np.array([[3.0]])\n"
+        "print(Compiled(np.array([0, 2]), np.array([0, 1])).mix(a, x, others))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for _ in range(2):

@@ -1,15 +1,18 @@
 """What problems refuse, and in which words."""
 
+import json
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from d3gd.errors import ProblemError
+from d3gd.errors import D3GDError
 from d3gd.problems import (
     Quadratic,
     SigmoidClassification,
+    digits_classification,
     from_functions,
+    mixture_classification,
     quadratic,
     sigmoid_classification,
     softmax_regression,
@@ -38,6 +41,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "test samples": (lambda: sigmoid_classification(test_samples=-1), "test_samples = -1"),
     "no agents": (lambda: sigmoid_classification(agents=0), "agents = 0"),
     "batch": (lambda: sigmoid_classification(batch=0), "batch = 0"),
+    "half a batch": (lambda: sigmoid_classification(batch=2.5), r"batch = 2\.5"),
     "regularization": (lambda: sigmoid_classification(regularization=-1.0), "regularization = -1.0"),
     "nan softmax": (
         lambda: softmax_regression([GOOD, (with_nan(GOOD[0], (2, 1), np.inf), GOOD[1])]),
@@ -52,6 +56,23 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "classes": (lambda: softmax_regression([GOOD], classes=2), "label 2 of 2 classes"),
     "lengths": (lambda: softmax_regression([(GOOD[0], GOOD[1][:2])]), r"y of shape \(2,\)"),
+    "sigmoid test features": (
+        lambda: SigmoidClassification(X, Y, classes=2, test=(np.ones((3, 4)), GOOD[1])),
+        "the test set has 4 features",
+    ),
+    "sigmoid test labels": (
+        lambda: SigmoidClassification(X, Y, classes=2, test=GOOD),
+        "the label 2; the agents have 2 features and labels from 0 to 1",
+    ),
+    "labels that number no classes": (
+        lambda: softmax_regression([(GOOD[0], np.array([0, 1, 10**9]))]),
+        "a label 1000000000 among 3 samples",
+    ),
+    "half an agent": (lambda: sigmoid_classification(agents=2.5), r"agents = 2\.5"),
+    "too many agents": (lambda: sigmoid_classification(agents=2**62), "make it smaller"),
+    "too many features": (lambda: sigmoid_classification(features=2**62), "make it smaller"),
+    "too many classes": (lambda: softmax_regression([GOOD], classes=2**62), "make it smaller"),
+    "too long models": (lambda: quadratic(agents=2, dim=2**31), "make it smaller"),
     "no parts": (lambda: softmax_regression([]), "parts is empty"),
     "ids": (lambda: softmax_regression([GOOD], agent_ids=[1, 2]), "one integer per agent"),
     "nan quadratic": (
@@ -76,9 +97,28 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
+@pytest.mark.parametrize("make", [sigmoid_classification, mixture_classification, digits_classification])
+@pytest.mark.parametrize("batch", [0, -1, 2**31, 2**62, 2**63 - 1, 2**63, np.int64(2**63 - 1)])
+def test_a_mini_batch_that_no_memory_holds_is_refused(make, batch):
+    with pytest.raises(D3GDError, match="batch = "):
+        make(agents=3, batch=batch)
+
+
+def test_numbers_may_be_those_of_numpy():
+    plain = {"agents": 3, "alpha": 0.5, "seed": 4, "regularization": 0.5, "batch": 2}
+    kinds = {"agents": np.int64, "alpha": np.float32, "seed": np.uint8, "regularization": np.float64, "batch": np.int32}
+    numpys = {name: kinds[name](value) for name, value in plain.items()}
+    for make in (sigmoid_classification, mixture_classification, digits_classification):
+        one, other = make(**plain), make(**numpys)
+        assert one.fingerprint() == other.fingerprint()
+        assert json.dumps(one.describe()) == json.dumps(other.describe())
+    one, other = quadratic(agents=3, dim=2), quadratic(agents=np.int8(3), dim=np.int64(2), conditioning=np.float32(10))
+    assert json.dumps(one.describe()) == json.dumps(other.describe())
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused_in_one_line_that_says_where(case):
     make, message = BAD[case]
-    with pytest.raises(ProblemError, match=message) as caught:
+    with pytest.raises(D3GDError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)

@@ -17,7 +17,7 @@ from d3gd.problems import (
     sigmoid_classification,
     softmax_regression,
 )
-from d3gd.problems.base import shares_right
+from d3gd.problems.classification import shares_right
 from tests.helpers.problems import ALL, MAKERS, central_differences, models, parts
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import d3gd
 from d3gd.network import Network
 from d3gd.rules import planned
+from d3gd.rules.base import Now
 from d3gd.rules.flood import no_flood, pass_on, start
 from d3gd.rules.planned import Planned
 from tests.helpers.stepping import network, random_network, states
@@ -163,7 +164,7 @@ def test_every_agent_plans_the_same_bits_from_its_own_table(order, corrected, gr
     plans = []
     for agent in range(graph.n):
         alone = s.rule._replace(flood=s.rule.flood._replace(table=np.repeat(table[agent : agent + 1], graph.n, axis=0)))
-        plans.append(rule.begin(net, alone, g, s.w, 0.02, k).now)
+        plans.append(rule.begin(net, alone, Now(k=k, gamma=0.02, g=g, w=s.w)).now)
     for plan in plans:
         assert np.array_equal(plan.a, plans[0].a)
         assert np.array_equal(plan.pi, plans[0].pi)

@@ -1,48 +1,21 @@
 """Run folders: whole or not at all, never overwritten, readable by anyone."""
 
 import csv
+import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.sparse import load_npz
+from scipy.sparse import load_npz, save_npz
 
 import d3gd
-from d3gd.errors import RecordError
+from d3gd.errors import RecordError, SettingsError
 from d3gd.runs.files import read_arrays, read_metrics, replacing, write_arrays, write_metrics
-
-GRAPH = d3gd.graphs.ring(4)
-PROBLEM = d3gd.problems.quadratic(agents=4, dim=2)
-METHOD = d3gd.D3GD(step_size=0.05)
-
-
-def same(result, other):
-    """Everything but the time is equal, bit by bit."""
-    assert result.status == other.status
-    assert np.array_equal(result.iterations, other.iterations)
-    assert result.metrics.keys() == other.metrics.keys()
-    for name, values in result.metrics.items():
-        assert np.array_equal(values, other.metrics[name], equal_nan=True), name
-    assert np.array_equal(result.x, other.x, equal_nan=True)
-    assert np.array_equal(result.weights.indptr, other.weights.indptr)
-    assert np.array_equal(result.weights.indices, other.weights.indices)
-    assert np.array_equal(result.weights.data, other.weights.data, equal_nan=True)
-
-
-def run(out, iterations=60, **options):
-    return d3gd.run(METHOD, GRAPH, PROBLEM, iterations=iterations, every=5, checkpoint_every=10, out=out, **options)
-
-
-def contents(folder):
-    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def checkpoints(folder):
-    return sorted((folder / "checkpoints").iterdir())
-
+from tests.helpers.folders import GRAPH, METHOD, PROBLEM, contents, dying_at, run, same
 
 # What is written --------------------------------------------------------------------------------------------------
 
@@ -152,6 +125,59 @@ def test_data_frame_has_one_row_per_record():
     assert np.array_equal(frame.to_numpy(), result.metrics["norms"])
 
 
+def test_agents_keep_their_names(tmp_path):
+    graph = d3gd.Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0)], labels=["Ada", "Bo[b]", "Ço"])
+    problem = d3gd.problems.quadratic(agents=3, dim=2)
+    metrics = {"first": lambda s: s.x[:, 0], "pair": lambda s: s.x[0]}
+    result = d3gd.run(METHOD, graph, problem, iterations=4, metrics=metrics, out=tmp_path)
+    for each in (result, d3gd.Result.load(tmp_path)):
+        assert each.labels == graph.labels
+        named = [f"first[{name}]" for name in graph.labels]
+        assert list(each.to_pandas().columns) == [*named, "pair[0]", "pair[1]"]
+    same(d3gd.Result.load(tmp_path), result)
+    assert run(None, 1).labels is None
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"matrix": np.zeros((2, 3, 3))},
+        {"complex": np.zeros(2, complex)},
+        {"text": np.array(["a", "b"])},
+        {"iteration": np.zeros(2)},
+        {"loss[1]": np.zeros(2)},
+    ],
+    ids=lambda metrics: next(iter(metrics)),
+)
+def test_what_could_not_be_read_back_is_not_written(tmp_path, metrics):
+    with pytest.raises(RecordError, match=re.escape(repr(next(iter(metrics))))):
+        write_metrics(tmp_path / "metrics.csv", np.arange(2), metrics)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_metric_may_have_any_other_name(tmp_path):
+    metrics = {"a[b]": np.arange(2.0), "[0": np.ones(2), 'x, "y"': np.zeros((2, 3)), "flag": np.array([True, False])}
+    write_metrics(tmp_path / "metrics.csv", np.arange(2), metrics)
+    _, found = read_metrics(tmp_path / "metrics.csv")
+    assert {name: values.tolist() for name, values in found.items()} == {k: v.tolist() for k, v in metrics.items()}
+
+
+def test_numbers_of_numpy_are_settings_like_any_other(tmp_path):
+    method = d3gd.D3GD(step_size=float(np.float32(0.05)))
+    notes = {"trial": np.int64(3), "shares": np.array([0.5, 0.5]), "at": tmp_path, "on": np.bool_(True)}
+    d3gd.run(method, GRAPH, PROBLEM, iterations=4, out=tmp_path / "run", notes=notes)
+    found = d3gd.Result.load(tmp_path / "run").settings
+    assert {name: found[name] for name in notes} == {"trial": 3, "shares": [0.5, 0.5], "at": str(tmp_path), "on": True}
+
+
+@pytest.mark.parametrize("value", [1j, object(), {1, 2}, {(1, 2): 3}, b"bytes", 10**5000, lambda: 0], ids=type)
+def test_a_note_without_a_form_in_json_is_refused_before_the_run(tmp_path, value):
+    with pytest.raises(SettingsError, match="JSON") as caught:
+        run(tmp_path / "run", notes={"deep": [{"odd": value}]}, callbacks=[dying_at(0)])
+    assert "odd" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
 # Nothing written is lost --------------------------------------------------------------------------------------------
 
 
@@ -178,12 +204,8 @@ def test_a_folder_with_a_run_is_refused_and_left_as_it_was(tmp_path):
 )
 @pytest.mark.parametrize("died", ["late", "before the first checkpoint"])
 def test_the_folder_of_another_experiment_is_refused_and_left_as_it_was(tmp_path, other, died):
-    def die(snapshot):
-        if snapshot.k == (50 if died == "late" else 0):
-            raise RuntimeError
-
     with pytest.raises(RuntimeError):
-        run(tmp_path, callbacks=[die])
+        run(tmp_path, callbacks=[dying_at(50 if died == "late" else 0)])
     before = contents(tmp_path)
     call = {"algorithm": METHOD, "graph": GRAPH, "problem": PROBLEM, "every": 5, **other}
     with pytest.raises(RecordError, match="another experiment"):
@@ -214,78 +236,6 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-# Checkpoints ------------------------------------------------------------------------------------------------------
-
-
-def stopped_at_45(folder):
-    def die(snapshot):
-        if snapshot.k == 45:
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        run(folder, callbacks=[die])
-    assert [path.name for path in checkpoints(folder)] == [f"{30:012d}", f"{40:012d}"]
-
-
-def flip_a_byte(newest):
-    path = newest / "state.npz"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-DAMAGE = {
-    "manifest missing": lambda newest: (newest / "manifest.json").unlink(),
-    "manifest cut": lambda newest: (newest / "manifest.json").write_text('{"iteration": 40, "exp'),
-    "manifest empty": lambda newest: (newest / "manifest.json").write_text("{}"),
-    "state missing": lambda newest: (newest / "state.npz").unlink(),
-    "state cut": lambda newest: (newest / "state.npz").write_bytes((newest / "state.npz").read_bytes()[:100]),
-    "state flipped": flip_a_byte,
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
-def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, damage):
-    straight = run(None)
-    stopped_at_45(tmp_path)
-    damage(checkpoints(tmp_path)[-1])
-    seen = []
-    resumed = run(tmp_path, resume=True, callbacks=[lambda s: seen.append(s.k)])
-    assert 30 <= seen[0] <= 35  # the first record from the checkpoint of iteration 30 on
-    same(resumed, straight)
-
-
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
-def test_a_damaged_checkpoint_is_replaced_when_its_iteration_comes_again(tmp_path, damage):
-    stopped_at_45(tmp_path)
-    damage(checkpoints(tmp_path)[-1])
-    with pytest.raises(RuntimeError):
-        run(tmp_path, resume=True, callbacks=[_die_at_45])
-    seen = []
-    run(tmp_path, resume=True, callbacks=[lambda s: seen.append(s.k)])
-    assert 40 <= seen[0] <= 45
-
-
-def _die_at_45(snapshot):
-    if snapshot.k == 45:
-        raise RuntimeError
-
-
-def test_only_the_newest_checkpoints_are_kept(tmp_path):
-    run(tmp_path)
-    assert [int(path.name) for path in checkpoints(tmp_path)] == [50, 60]
-
-
-def test_interrupt_leaves_a_checkpoint_of_the_last_whole_iteration(tmp_path):
-    def interrupt(snapshot):
-        if snapshot.k == 45:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, callbacks=[interrupt])
-    assert int(checkpoints(tmp_path)[-1].name) == 45
-
-
 # Reading what is not a run ----------------------------------------------------------------------------------------
 
 
@@ -297,6 +247,33 @@ def test_a_damaged_result_is_told_in_one_line(tmp_path, name, content):
     with pytest.raises(RecordError, match=name) as caught:
         d3gd.Result.load(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_result_of_an_earlier_version_is_read(tmp_path):
+    """Such a result has no digests; its weights are compressed."""
+    result = run(tmp_path)
+    record = json.loads((tmp_path / "result.json").read_text())
+    old = {name: record[name] for name in ("status", "message", "iterations", "seconds", "final")}
+    (tmp_path / "result.json").write_text(json.dumps(old))
+    save_npz(tmp_path / "weights.npz", result.weights)
+    same(d3gd.Result.load(tmp_path), result)
+
+
+def test_weights_from_elsewhere_cannot_reach_outside_their_memory(tmp_path):
+    result = run(tmp_path / "run")
+    weights = result.weights.copy()
+    weights.indices[3] = 10**6
+    with pytest.raises(RecordError, match=r"weights\.npz"):
+        d3gd.Result.load(saved(dataclasses.replace(result, weights=weights), tmp_path / "indices"))
+    weights = result.weights.copy()
+    weights.indptr[1] = 10**6
+    with pytest.raises(RecordError, match=r"weights\.npz"):
+        d3gd.Result.load(saved(dataclasses.replace(result, weights=weights), tmp_path / "indptr"))
+
+
+def saved(result, folder):
+    result.save(folder)
+    return folder
 
 
 def test_a_folder_without_a_result_is_told_in_one_line(tmp_path):

@@ -74,12 +74,11 @@ def test_it_is_the_formula_of_the_docstring_but_for_the_tail_of_the_noise(after,
     plan = planner(graph, A, after=after, least=least)
     weights = graph.matrix(plan.weights(theta))
     # The noise sum stops after 2^doublings rounds, chosen so that the *initial* weights leave 3 % of a deviation.
-    left = (1 - spectral_gap(weights)) ** (2 * 2**plan._doublings)
+    left = (1 - spectral_gap(weights)) ** (2 * 2**plan.depth)
     assert plan.cost(theta, G, variance, 0.2)[0] == pytest.approx(
         textbook_cost(weights.toarray(), G, variance, 0.2, least, after), abs=10 * left + 1e-9
     )
-    exact = planner(graph, A, after=after, least=least)
-    exact.__dict__["_doublings"] = 10
+    exact = planner(graph, A, after=after, least=least, doublings=10)
     assert exact.cost(theta, G, variance, 0.2)[0] == pytest.approx(
         textbook_cost(weights.toarray(), G, variance, 0.2, least, after), abs=1e-9
     )
@@ -91,8 +90,8 @@ def test_it_is_the_formula_of_the_docstring_but_for_the_tail_of_the_noise(after,
 def test_its_derivative_is_the_finite_difference(after, noisy, least, anchor):
     for seed in range(4):
         graph, A, G, variance, theta, direction = a_case(seed)
-        plan = planner(graph, A, after=after, least=least, anchor=anchor)
-        plan.__dict__["_doublings"] = 10  # the derivative is that of the whole noise sum; here nothing is cut off
+        # The derivative is that of the whole noise sum; with ten doublings nothing is cut off.
+        plan = planner(graph, A, after=after, least=least, anchor=anchor, doublings=10)
         variance = variance * noisy
         slope = plan.cost(theta, G, variance, 0.2)[1]
         found = difference(plan, theta, direction, G, variance)
@@ -106,7 +105,7 @@ def test_where_the_noise_sum_is_cut_off_its_derivative_is_off_by_no_more_than_th
         plan = planner(graph, A, after=after)
         slope = plan.cost(theta, G, variance, 0.2)[1]
         found = difference(plan, theta, direction, G, variance)
-        rounds = 2**plan._doublings
+        rounds = 2**plan.depth
         left = (1 - spectral_gap(graph.matrix(plan.weights(theta)))) ** (2 * rounds)
         size = np.linalg.norm(slope) * np.linalg.norm(direction)
         assert abs(found - slope @ direction) <= (10 * rounds * left + 1e-7) * size
@@ -117,6 +116,19 @@ def test_the_guard_counts_only_where_someone_is_starved():
     share = graph.n * perron(graph.matrix(planner(graph, A).weights(theta))).min()
     costs = [planner(graph, A, least=k).cost(theta, G, variance, 0.2)[0] for k in (0.0, 0.99 * share, 1.01 * share)]
     assert costs[0] == costs[1] < costs[2]
+
+
+def test_weights_under_which_somebody_is_not_heard_cost_more_than_any_others():
+    graph = d3gd.graphs.ring(4)
+    A, G = d3gd.weights.uniform(graph), np.random.default_rng(0).normal(size=(4, 3))
+    plan, alone = planner(graph, A), (graph.sources == graph.targets).astype(float)
+    deaf_to_0 = np.where((graph.sources == 0) & (graph.targets != 0), 0.0, A.data)
+    deaf_to_0 /= np.add.reduceat(deaf_to_0, graph.indptr[:-1])[graph.targets]
+    connected = plan.network_cost(A.data, G, np.ones(4), 0.1)[0]
+    for weights in (alone, deaf_to_0):
+        cost, slope = plan.network_cost(weights, G, np.ones(4), 0.1)
+        assert connected < cost < np.inf
+        assert np.isfinite(slope).all()
 
 
 @examples(20)

@@ -2,16 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from itertools import count
+from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from d3gd.arrays import Ints
 from d3gd.digest import digest
-from d3gd.errors import ProblemError, SettingsError
-from d3gd.problems.base import check_batch
-from d3gd.random import keyed_uniform
+from d3gd.errors import ProblemError
+from d3gd.problems.checks import check_batch
+from d3gd.random import keyed_choices
+from d3gd.validation import count
 
 if TYPE_CHECKING:
     import torch
@@ -45,33 +46,26 @@ class KeyedBatches:
     def __init__(
         self, samples: int, batch: int, *, agent: int, seed: int = 0, start: int = 0, stop: int | None = None
     ) -> None:
+        count("batch", batch, least=1)
+        count("samples", samples, least=1)
         check_batch(batch)
-        if samples < 1:
-            raise SettingsError(f"samples = {samples}; an agent needs at least one to draw from")
-        self.samples, self.batch, self.agent, self.seed = samples, batch, agent, seed
+        self.samples, self.batch, self.agent, self.seed = int(samples), int(batch), int(agent), int(seed)
         self.start, self.stop = start, stop
 
     def at(self, k: int) -> list[int]:
         """The samples of iteration ``k``."""
-        places: list[int] = draws(self.seed, np.array([self.agent]), k, self.batch, np.array([self.samples]))[
-            0
-        ].tolist()
+        one = np.array([self.agent])
+        places: list[int] = keyed_choices(self.seed, one, k, self.batch, np.array([self.samples]))[0].tolist()
         return places
 
     def __iter__(self) -> Iterator[list[int]]:
-        iterations = count(self.start) if self.stop is None else range(self.start, self.stop)
+        iterations = count_from(self.start) if self.stop is None else range(self.start, self.stop)
         return map(self.at, iterations)
 
     def __len__(self) -> int:
         if self.stop is None:
             raise TypeError("these batches have no end; pass stop= for a number of them")
         return max(0, self.stop - self.start)
-
-
-def draws(seed: int, agents: Ints, k: int, batch: int, samples: Ints) -> Ints:
-    """Every agent's places in its own samples at iteration ``k``, shape (agents, batch)."""
-    places: Ints = (keyed_uniform(seed, agents, k, batch) * samples[:, None]).astype(np.int64)
-    return places
 
 
 class Fit:
@@ -134,6 +128,10 @@ class Data(ABC):
         """Only some agents, under the same keys."""
 
     @abstractmethod
+    def common(self) -> list[Any]:
+        """What all agents' draws share."""
+
+    @abstractmethod
     def digests(self) -> list[str]:
         """What tells each agent's data and draws from others."""
 
@@ -157,7 +155,7 @@ class Tensors(Data):
     def rounds(self, k: int | None) -> Iterable[list[Group]]:
         """Keyed draws, or everything."""
         if k is not None and self.batch is not None:
-            places = draws(self.seed, self.ids, k, self.batch, self.sizes)
+            places = keyed_choices(self.seed, self.ids, k, self.batch, self.sizes)
             yield [self._group(np.arange(self.agents), places)]
             return
         for begin in range(0, int(self.sizes.max()), PIECE):
@@ -179,6 +177,10 @@ class Tensors(Data):
         cuts = [self._cut(position) for position in positions.tolist()]
         tensors = tuple(torch.cat([tensor[cut] for cut in cuts]) for tensor in self.tensors)
         return Tensors(tensors, self.sizes[positions], batch=self.batch, seed=self.seed, ids=self.ids[positions])
+
+    def common(self) -> list[Any]:
+        """Batch and seed."""
+        return [self.batch, self.seed]
 
     def digests(self) -> list[str]:
         """Of every number."""

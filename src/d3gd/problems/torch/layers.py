@@ -34,10 +34,14 @@ def with_batch_statistics(module: "nn.Module") -> "tuple[nn.Module, bool]":
 
 def _tracking(module: "nn.Module") -> Iterator[Any]:
     """Layers that would update running statistics; those that a user put in evaluation mode keep theirs."""
-    from torch.nn.modules.batchnorm import _NormBase
+    from torch import nn
 
+    kinds = (
+        *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
+        *(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
+    )
     for layer in module.modules():
-        if isinstance(layer, _NormBase) and layer.training and layer.track_running_stats:
+        if isinstance(layer, kinds) and layer.training and layer.track_running_stats:
             yield layer
 
 

@@ -1,25 +1,24 @@
 """Any PyTorch module with any loss: one network per agent, all evaluated at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import Problem, as_bytes, check_ids, check_regularization
-from d3gd.problems.torch.batches import Batch, Data, Fit, Group, pieces
-from d3gd.problems.torch.layers import calibrate, keyed, one_type, with_batch_statistics
+from d3gd.problems.base import Problem, as_bytes
+from d3gd.problems.checks import check_ids, check_regularization
+from d3gd.problems.torch.batches import Batch, Data, Fit, pieces
+from d3gd.problems.torch.layers import calibrate, one_type
+from d3gd.problems.torch.networks import Loss, Networks
 from d3gd.problems.torch.sources import gather
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-Loss: TypeAlias = "Callable[[Any, Any], torch.Tensor]"
 
 
 class TorchModule(Problem):
@@ -46,60 +45,31 @@ class TorchModule(Problem):
         test: Batch | None,
         agent_ids: Ints,
     ) -> None:
-        check_regularization(regularization)
         self.module, self.data, self.loss_function, self.test = module, data, loss, test
-        self.regularization, self.seed, self.agent_ids = regularization, seed, agent_ids
-        self._trained = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
-        self.agents, self.dim = data.agents, sum(p.numel() for p in self._trained.values())
-        first = next(iter(self._trained.values()))
-        self._dtype, self._device = first.dtype, first.device
-        self._training, calibrated = with_batch_statistics(module)
-        self._evaluating = deepcopy(self._training).eval()
-        self._calibrates = calibrated
-        self._stacks: dict[tuple[str, bool], bool] = {}
+        self.regularization, self.seed, self.agent_ids = check_regularization(regularization), int(seed), agent_ids
+        self._networks = Networks(module, loss, seed=self.seed, agent_ids=agent_ids)
+        self.agents, self.dim = data.agents, self._networks.dim
 
     @property
     def stacked(self) -> bool | None:
         """Whether one vectorised call trains all agents, or each is trained by itself; None before the first step."""
-        return self._stacks.get(("gradient", False))
+        return self._networks.stacked
 
     def start(self) -> Floats:
         """The module's own parameters."""
-        import torch
-
-        flat = torch.cat([p.reshape(-1) for p in self._trained.values()])
-        start: Floats = flat.cpu().numpy().astype(np.float64)
-        return start
+        return self._networks.start()
 
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """The gradient of every agent's loss at its own model, on the mini-batch of iteration k."""
-        import torch
-
         self._check_models(x)
-        loss = partial(self._loss, self._evaluating if k is None else self._training)
-        functional = torch.func.grad(loss)
-
-        def stackable(parameters: dict[str, torch.Tensor], batch: Batch) -> torch.Tensor:
-            return torch.cat([part.reshape(-1) for part in functional(parameters, batch).values()])
-
-        def ordinary(parameters: dict[str, torch.Tensor], batch: Batch) -> torch.Tensor:
-            own = {name: p.detach().requires_grad_() for name, p in parameters.items()}
-            with torch.enable_grad():
-                parts = torch.autograd.grad(loss(own, batch), list(own.values()), materialize_grads=True)
-            return torch.cat([part.reshape(-1) for part in parts])
-
-        mean = self._mean("gradient", stackable, ordinary, x, k)
+        mean = self._networks.gradients(x, self.data.rounds(k), k)
         gradients: Floats = mean.cpu().numpy().astype(x.dtype, copy=False)
         return gradients + self.regularization * x if self.regularization else gradients
 
     def losses(self, x: Floats) -> Floats:
         """Every agent's loss on all its data at its own model, and the regularization."""
-        import torch
-
         self._check_models(x)
-        with torch.no_grad():
-            loss = partial(self._loss, self._evaluating)
-            mean = self._mean("loss", loss, loss, x, None)
+        mean = self._networks.losses(x, self.data.rounds(None))
         squares = np.einsum("id,id->i", x, x, dtype=np.float64)
         losses: Floats = mean.cpu().numpy().astype(np.float64) + 0.5 * self.regularization * squares
         return losses
@@ -137,12 +107,12 @@ class TorchModule(Problem):
         import torch
 
         model = deepcopy(self.module)
-        numbers = self._parameters(self._tensor(np.asarray(row)[None]))
+        numbers = self._networks.parameters(self._networks.models(np.asarray(row)[None]))
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if name in numbers:
                     parameter.copy_(numbers[name][0])
-        if self._calibrates:
+        if self._networks.batch_statistics:
             agents = range(self.agents) if agent is None else [agent]
             calibrate(model, (batch for a in agents for batch in self.data.of(a)))
         return model.eval()
@@ -160,106 +130,21 @@ class TorchModule(Problem):
             agent_ids=self.agent_ids[positions],
         )
 
+    def common(self) -> dict[str, Any]:
+        """Also the architecture, its buffers, the loss, the settings and the test data."""
+        return super().common() | {"settings": self._settings(), "draws": self.data.common()}
+
     def fingerprints(self) -> Array:
         """SHA-256 of each agent's data and keys, of the architecture, its buffers and the loss."""
-        fixed = [value for name, value in self.module.state_dict().items() if name not in self._trained]
-        shapes = [[name, list(p.shape), str(p.dtype)] for name, p in self._trained.items()]
+        settings = self._settings()
+        return as_bytes(digest(settings, text) for text in self.data.digests())
+
+    def _settings(self) -> str:
+        trained = self._networks.trained
+        fixed = [value for name, value in self.module.state_dict().items() if name not in trained]
+        shapes = [[name, list(p.shape), str(p.dtype)] for name, p in trained.items()]
         settings = [str(self.module), shapes, _name(self.loss_function), self.regularization, self.seed]
-        common = digest(settings, *(value.cpu().numpy() for value in [*fixed, *(self.test or ())]))
-        return as_bytes(digest(common, text) for text in self.data.digests())
-
-    def _loss(self, module: "nn.Module", parameters: "dict[str, torch.Tensor]", batch: Batch) -> "torch.Tensor":
-        from torch.func import functional_call
-
-        *inputs, target = batch
-        value = self.loss_function(functional_call(module, parameters, tuple(inputs)), target)
-        if value.ndim > 0:
-            raise ProblemError(
-                f"the loss has shape {tuple(value.shape)}; return one number, the mean over the batch "
-                "(reduction='mean')"
-            )
-        return value
-
-    def _mean(self, what: str, stackable: Any, ordinary: Any, x: Floats, k: int | None) -> "torch.Tensor":
-        """The mean over each agent's samples of a function, which is given as one to stack and as an ordinary one."""
-        import torch
-
-        models = self._tensor(x)
-        mean: torch.Tensor | None = None
-        seen = torch.zeros(self.agents, dtype=models.dtype, device=models.device)
-        for groups in self.data.rounds(k):
-            for group in groups:
-                values = self._each(what, stackable, ordinary, models, group, k)
-                rows, size = torch.from_numpy(group.rows).to(models.device), group.tensors[-1].shape[1]
-                seen[rows] += size
-                if mean is None:
-                    if len(rows) == self.agents:  # as with mini-batches: nothing to add up
-                        mean = values
-                        continue
-                    mean = torch.zeros((self.agents, *values.shape[1:]), dtype=values.dtype, device=values.device)
-                share = (size / seen[rows]).reshape(-1, *[1] * (values.ndim - 1))
-                mean[rows] += share * (values - mean[rows])
-        if mean is None or not seen.all():
-            raise ProblemError("an agent's loader gives no batch; give every agent data")
-        return mean
-
-    def _each(
-        self, what: str, stackable: Any, ordinary: Any, models: "torch.Tensor", group: Group, k: int | None
-    ) -> "torch.Tensor":
-        """A function of every member's parameters and batch: at once where the module allows, else one by one."""
-        import torch
-
-        whole = len(group.rows) == self.agents
-        parameters = self._parameters(models if whole else models[torch.from_numpy(group.rows)])
-        call = (what, k is None)  # in evaluation mode more modules can be stacked
-        before = self._buffers()
-        if self._stacks.get(call, True):
-            try:
-                values: torch.Tensor = torch.func.vmap(stackable)(parameters, group.tensors)
-            except (RuntimeError, ValueError):
-                # Dropout, control flow that depends on data, ...: or a mistake, which shows itself below.
-                if call in self._stacks:
-                    raise
-                self._stacks[call] = False
-            else:
-                self._stacks[call] = True
-        if not self._stacks[call]:
-            rows = []
-            for place, position in enumerate(group.rows.tolist()):
-                with keyed(self.seed, int(self.agent_ids[position]), k):
-                    own = {name: stack[place] for name, stack in parameters.items()}
-                    rows.append(ordinary(own, tuple(tensor[place] for tensor in group.tensors)))
-            values = torch.stack(rows)
-        changed = [name for name, mark in self._buffers().items() if before.get(name) != mark]
-        if changed:
-            raise ProblemError(
-                f"the module changes its buffer {changed[0]!r} when it is called, which agents in one process would "
-                "share; use one process per agent (d3gd.torch.DecentralizedOptimizer), or leave the buffer out"
-            )
-        return values
-
-    def _buffers(self) -> dict[str, list[int]]:
-        """Marks of all buffers, by which a change is seen."""
-        evaluating = dict(self._evaluating.named_buffers())
-        pairs = {name: (buffer, evaluating[name]) for name, buffer in self._training.named_buffers()}
-        return {name: [mark for b in pair for mark in (id(b), b._version)] for name, pair in pairs.items()}
-
-    def _tensor(self, x: Floats) -> "torch.Tensor":
-        """The models as a tensor, on the same memory where types and devices allow."""
-        import torch
-
-        ours = np.ascontiguousarray(x)
-        # torch has no read-only tensors and warns of such memory.
-        tensor = torch.from_numpy(ours if ours.flags.writeable else ours.copy())
-        return tensor.to(self._device, self._dtype)
-
-    def _parameters(self, models: "torch.Tensor") -> "dict[str, torch.Tensor]":
-        """Views of the models' rows under the parameters' names and shapes, behind a leading axis of agents."""
-        import torch
-
-        parts = torch.split(models, [p.numel() for p in self._trained.values()], dim=1)
-        named = zip(self._trained.items(), parts, strict=True)
-        return {name: part.reshape(len(models), *p.shape) for (name, p), part in named}
+        return digest(settings, *(value.cpu().numpy() for value in [*fixed, *(self.test or ())]))
 
 
 def _scores(model: "nn.Module", inputs: Any) -> "torch.Tensor":

@@ -10,8 +10,9 @@ import numpy as np
 from d3gd.arrays import Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import check_batch, check_ids
+from d3gd.problems.checks import check_batch, check_ids
 from d3gd.problems.torch.batches import PIECE, Batch, Data, Fit, Group, KeyedBatches, Tensors
+from d3gd.random import iteration_of
 
 _GLIMPSES = 64  # items of a dataset that its fingerprint looks at
 
@@ -64,13 +65,15 @@ class Stream(Source):
     def __init__(self, loader: Any, name: str, fit: Fit) -> None:
         self._loader, self._name, self._fit = loader, name, fit
         self._batches: Iterator[Any] = iter(())
-        self._last: tuple[int, Batch] | None = None
+        self._iteration, self._drawn = -1, dict[int, Batch]()
 
     def draw(self, k: int) -> Batch:
-        """The next batch; the same one again while the iteration is the same."""
-        if self._last is None or self._last[0] != k:
-            self._last = (k, self._fit(self._next(), self._name))
-        return self._last[1]
+        """The next batch; the same one again for the same key, within an iteration."""
+        if iteration_of(k) != self._iteration:
+            self._iteration, self._drawn = iteration_of(k), {}
+        if k not in self._drawn:
+            self._drawn[k] = self._fit(self._next(), self._name)
+        return self._drawn[k]
 
     def _next(self) -> Any:
         for _ in range(2):
@@ -89,10 +92,15 @@ class Stream(Source):
 
 
 class Sources(Data):
-    """One source per agent; those whose batches have one shape are stacked."""
+    """One source per agent; those whose batches have one shape are stacked.
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._sources, self.agents = sources, len(sources)
+    Args:
+        sources: The sources.
+        common: What their draws share.
+    """
+
+    def __init__(self, sources: Sequence[Source], common: list[Any]) -> None:
+        self._sources, self._common, self.agents = sources, common, len(sources)
 
     def rounds(self, k: int | None) -> Iterable[list[Group]]:
         """What every source gives, grouped by shape; None where one has no more."""
@@ -107,7 +115,11 @@ class Sources(Data):
 
     def restrict(self, positions: Ints) -> "Sources":
         """Only their sources."""
-        return Sources([self._sources[position] for position in positions.tolist()])
+        return Sources([self._sources[position] for position in positions.tolist()], self._common)
+
+    def common(self) -> list[Any]:
+        """What was said when they were made."""
+        return self._common
 
     def digests(self) -> list[str]:
         """Those of the sources."""
@@ -139,7 +151,7 @@ def gather(parts: Sequence[Any], fit: Fit, *, batch: int | None, seed: int, agen
     """
     from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-    check_batch(batch)
+    batch = check_batch(batch)
     if len(parts) == 0:
         raise ProblemError("data is empty; pass one dataset, loader or pair (inputs, targets) per agent")
     ids = check_ids(agent_ids, len(parts))
@@ -170,7 +182,7 @@ def gather(parts: Sequence[Any], fit: Fit, *, batch: int | None, seed: int, agen
         size = _length(dataset, name)
         keys = None if batch is None else KeyedBatches(size, batch, agent=agent, seed=seed)
         sources.append(Items(dataset, name, keys, default_collate, fit))
-    return Sources(sources)
+    return Sources(sources, [batch, seed])
 
 
 def _length(dataset: Any, name: str) -> int:

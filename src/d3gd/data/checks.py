@@ -1,0 +1,61 @@
+"""What describes a division of data among agents: sizes, label skew, blocks and labels, each checked once."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from d3gd.arrays import Array, Floats, Ints
+from d3gd.errors import ProblemError
+from d3gd.validation import count
+
+_LEAST_ALPHA = 1e-6  # one class per agent already; far below, logarithms overflow
+_MOST = 1 << 34  # numbers in one array: 128 GiB
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Refuse anything but whole numbers of 1 or more, none of which alone is too large for an array."""
+    for name, value in sizes.items():
+        count(name, value, least=1)
+        check_room(**{name: value})
+
+
+def check_room(**sizes: int) -> None:
+    """Refuse an array of these sizes that is larger than any memory, before it is made."""
+    if math.prod(map(int, sizes.values())) > _MOST:
+        shown = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+        raise ProblemError(f"{shown}: an array may hold {_MOST:,} numbers; make it smaller")
+
+
+def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
+    """Return one positive Dirichlet concentration per agent, from one number or one per agent."""
+    values = np.asarray(alpha, dtype=np.float64)
+    if values.shape not in ((), (agents,)):
+        raise ProblemError(f"alpha has shape {values.shape}; give one number, or one for each of {agents} agents")
+    if not (np.isfinite(values).all() and values.min() >= _LEAST_ALPHA):
+        raise ProblemError(f"alpha = {alpha}; every concentration must be a finite number of {_LEAST_ALPHA:g} or more")
+    return np.broadcast_to(values, (agents,))
+
+
+def check_block(block: Ints | Sequence[int] | None, agents: int) -> Ints:
+    """Return the agents whose data to make, by default all."""
+    if block is None:
+        return np.arange(agents)
+    chosen = np.asarray(block)
+    if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
+        raise ProblemError(f"block = {block!r}: it must be a non-empty list of agents from 0 to {agents - 1}")
+    if chosen.min() < 0 or chosen.max() >= agents:
+        wrong = chosen[(chosen < 0) | (chosen >= agents)][0]
+        raise ProblemError(f"block holds the agent {wrong}; it must be a list of agents from 0 to {agents - 1}")
+    return chosen.astype(np.int64)
+
+
+def check_labels(y: Array, name: str) -> Ints:
+    """Return labels once they are whole numbers of 0 or more; ``name`` says in messages whose they are."""
+    advice = "number the classes with integers 0, 1, 2, ..."
+    if y.dtype.kind not in "iu":
+        raise ProblemError(f"{name} has labels of type {y.dtype}; {advice}")
+    if y.min() < 0:
+        raise ProblemError(f"{name} has the label {y.min()}; {advice}")
+    return y.astype(np.int64)

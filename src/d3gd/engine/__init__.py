@@ -1,0 +1,167 @@
+"""A run: set up, looped over, recorded and kept, each in a file of its own."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from d3gd.algorithms.base import Algorithm
+from d3gd.arrays import CSR, Floats
+from d3gd.conditions import Conditions
+from d3gd.distributed.interrupts import noted
+from d3gd.engine.keeper import Keeper
+from d3gd.engine.loop import Ending, loop
+from d3gd.engine.recorder import Callback, Recorder
+from d3gd.engine.setup import Setup, set_up
+from d3gd.graphs import Digraph
+from d3gd.kernels.threads import threads
+from d3gd.metrics import Log, Metric
+from d3gd.result import Result
+from d3gd.runs.progress import progress_bar
+from d3gd.transports.alone import Alone
+from d3gd.transports.base import Transport
+from d3gd.validation import count, one_of
+
+__all__ = ["Callback", "run"]
+
+
+def run(
+    algorithm: Algorithm[Any],
+    graph: Digraph,
+    problem: Any,
+    *,
+    iterations: int,
+    every: int = 10,
+    seed: int = 0,
+    weights: CSR | None = None,
+    x0: Floats | None = None,
+    conditions: Conditions | None = None,
+    metrics: Iterable[str] | Mapping[str, Metric] | None = None,
+    target: Mapping[str, float] | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: bool | None = None,
+    out: str | Path | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool = False,
+    notes: Mapping[str, Any] | None = None,
+    transport: Transport | None = None,
+    dtype: Literal["float64", "float32"] = "float64",
+) -> Result:
+    """Run an algorithm on a graph and a problem.
+
+    Args:
+        algorithm: The method, e.g. ``d3gd.DiDGD(step_size=0.1)``.
+        graph: Who hears whom; strongly connected, one agent per agent of the problem.
+        problem: The objectives, e.g. ``d3gd.problems.sigmoid_classification(agents=20)``.
+        iterations: How many to run.
+        every: Record the metrics every so many iterations, and at the first and the last.
+        seed: The key of the algorithm's own random draws; a problem has its own.
+        weights: The initial weights; Metropolis weights by default.
+        x0: The initial models, (n, d) or one (d,) for all; by default where the problem starts: zeros, or a
+            network's own parameters.
+        conditions: What the network does to messages and agents; by default everything arrives at once. A method that
+            does not survive them is refused, unless they say that it may be biased.
+        metrics: Names from ``d3gd.metrics.METRICS``, or a mapping of names to functions of a snapshot.
+        target: Stop at the first record where each of these metrics is at or below its value.
+        callbacks: Called with the snapshot at every record; one that returns True stops the run.
+        progress: Show a progress bar; by default only on a terminal.
+        out: A folder for the run's files: settings, metrics, weights, models and checkpoints.
+        checkpoint_every: Iterations between two checkpoints in ``out``; by default a twentieth of the run.
+        resume: Continue from the newest complete checkpoint in ``out``, bit for bit as if never interrupted.
+        notes: What else to keep in the run's settings.
+        transport: The ranks to run on, from ``d3gd.transports.connect()``; by default this process alone. Every
+            rank calls ``run`` with the same arguments and keeps only its own agents of the problem; instead of a
+            whole problem, pass a function of a list of agents that makes theirs. Rank 0 writes and shows progress.
+        dtype: The precision of models and messages; metrics are always computed in ``"float64"``.
+
+    Returns:
+        The records, final models and weights, and a status; divergence is a status, not an exception. On several
+        ranks, all return the same. Ctrl-C at a prompt or in a notebook returns what there is, as ``"interrupted"``;
+        elsewhere it is raised. Like SIGTERM, it leaves a checkpoint in ``out``.
+
+    Example:
+        >>> import d3gd
+        >>> result = d3gd.run(
+        ...     d3gd.D3GD(step_size=0.1, rule="global"),
+        ...     d3gd.graphs.erdos_renyi(20, 0.6, seed=0),
+        ...     d3gd.problems.sigmoid_classification(agents=20, alpha=0.1, seed=0),
+        ...     iterations=20,
+        ... )
+        >>> result.iterations
+        array([ 0, 10, 20])
+    """
+    one_of("dtype", dtype, ("float64", "float32"))
+    count("iterations", iterations, least=0)
+    count("every", every, least=1)
+    count("seed", seed, least=0)
+    count("checkpoint_every", 1 if checkpoint_every is None else checkpoint_every, least=1)
+    ranks = transport or Alone()
+    setup, start = set_up(
+        algorithm,
+        graph,
+        problem,
+        seed=seed,
+        weights=weights,
+        x0=x0,
+        conditions=conditions,
+        metrics=metrics,
+        transport=ranks,
+        dtype=dtype,
+    )
+    with ranks.together():
+        recorder = Recorder(setup, target or {}, callbacks)
+    own = {"iterations": iterations, "every": every, "seed": seed}
+    setup.require_same(start, own, dict(target or {}), checkpoint_every, out is None, resume)
+    settings = {**setup.describe(), **own, **(notes or {})}
+    folder = None if out is None else Path(out)
+    keeper = Keeper(setup, recorder.log, start, out=folder, resume=resume, settings=settings)
+    del start  # as large as the models of today
+    with (
+        keeper,
+        _steady(ranks),
+        noted(together=ranks.ranks > 1, terminate=out is not None) as signals,
+        progress_bar(progress if ranks.rank == 0 else False, iterations, setup.name) as show,
+    ):
+        ending = loop(
+            setup,
+            keeper.begin(),
+            iterations=iterations,
+            every=every,
+            save_every=checkpoint_every or max(every, iterations // 20),
+            recorder=recorder,
+            keeper=keeper,
+            noted=signals,
+            show=show,
+        )
+        result = _result(setup, ending, recorder.log, settings, keeper.seconds())
+        keeper.finish(result)
+    return result
+
+
+@contextmanager
+def _steady(ranks: Transport) -> Iterator[None]:
+    """Let numbers depend on nothing around a run, and divergence show itself in them."""
+    with (
+        # Products here are small: threads would cost more than they bring, and one keeps the bits the same.
+        threadpool_limits(1, "blas"),
+        threads(None if ranks.ranks == 1 else 1),  # several ranks are expected to fill the cores by themselves
+        np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+    ):
+        yield
+
+
+def _result(run: Setup, ending: Ending, log: Log, settings: dict[str, Any], seconds: float) -> Result:
+    state = ending.at.state
+    return Result(
+        iterations=log.iterations(),
+        metrics=log.arrays(),
+        x=run.halo.everyone(run.method.point(state)),
+        weights=run.graph.matrix(run.halo.everywhere(run.method.weights(run.net, state))),
+        status=ending.status,
+        message="; ".join(filter(None, (ending.message, run.biased))),
+        seconds=seconds,
+        settings=settings,
+    )

@@ -1,0 +1,119 @@
+"""The gradients that a step asks for, and how many."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from d3gd.algorithms.base import Draw
+from d3gd.arrays import Array, Floats, Ints
+from d3gd.errors import D3GDError, ProblemError
+from d3gd.random import draw_key
+
+
+class Gradients:
+    """A block's gradients, as :class:`d3gd.algorithms.base.Gradient` wants them; one object serves all steps of a run.
+
+    Args:
+        evaluate: Computes the gradients at some points, (agents, dim), with the mini-batches of a key, or on all data.
+        shape: What it must return.
+        dtype: The precision of the models.
+        source: What evaluates them, for messages.
+        agents: Whose they are.
+        bound: The largest number of a model that a problem must be able to deal with.
+
+    Attributes:
+        count: Evaluations per agent so far.
+        trouble: The first gradient that was found not finite although its point is within bounds, in words.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[Floats, int | None], Any],
+        shape: tuple[int, ...],
+        dtype: Any,
+        *,
+        source: str,
+        agents: Ints,
+        bound: float = np.inf,
+    ) -> None:
+        self._evaluate, self._shape, self._dtype = evaluate, shape, dtype
+        self._source, self._agents, self._bound = source, agents, bound
+        self.count = 0
+        self.trouble = ""
+        self._point: Floats | None = None
+        self._k = self._drawn = 0
+        self._watched = False
+
+    def begin(self, point: Floats, k: int, *, watched: bool = False) -> None:
+        """Open an iteration.
+
+        Args:
+            point: The agents' models.
+            k: The iteration.
+            watched: Whether to look for numbers that are not finite.
+        """
+        self._point, self._k, self._drawn, self._watched = point, k, 0, watched
+
+    def __call__(self, x: Floats | None = None, *, draw: Draw = "new") -> Floats:
+        """Return the gradients at the models, or at other points."""
+        key: int | None = self._k
+        if x is not None:
+            key = self._key(draw)
+            _require_points(x, self._shape)
+        elif draw != "new":
+            raise D3GDError(f"gradient(draw={draw!r}) names no point; write gradient(x, draw={draw!r})")
+        elif self._point is None:
+            raise D3GDError(
+                "gradient() was called twice in a step, for the same gradients at the same models; keep what it "
+                "returned, or ask at other points: gradient(x)"
+            )
+        else:
+            x, self._point = self._point, None
+        self.count += 1
+        gradients = self._evaluate(x, key)
+        if getattr(gradients, "shape", None) != self._shape:
+            raise ProblemError(
+                f"{self._source}.gradients returned {_described(gradients)}; return an array with a row per agent, "
+                f"of shape {self._shape}"
+            )
+        if self._watched:
+            self._watch(x, gradients)
+        precise: Floats = gradients.astype(self._dtype, copy=False)
+        return precise
+
+    def _key(self, draw: Draw) -> int | None:
+        if draw is None:
+            return None
+        if draw == "new":
+            self._drawn += 1
+            return draw_key(self._k, self._drawn)
+        if isinstance(draw, bool) or not isinstance(draw, (int, np.integer)) or draw < 0:
+            raise D3GDError(f"draw = {draw!r}: it must be a whole number of at least 0, or None for all data")
+        return draw_key(self._k, int(draw))
+
+    def _watch(self, x: Floats, gradients: Array) -> None:
+        if gradients.dtype.kind not in "fiu":
+            raise ProblemError(f"{self._source}.gradients returned {_described(gradients)}; return real ones")
+        finite = np.isfinite(gradients)
+        if self.trouble or finite.all():
+            return
+        largest = np.abs(x).max(axis=1)
+        bad = np.flatnonzero((largest <= self._bound) & ~finite.all(axis=1))
+        if bad.size:
+            row = bad[0]
+            self.trouble = (
+                f"the gradient of agent {self._agents[row]} in {self._source} is {gradients[row][~finite[row]][0]} at "
+                f"iteration {self._k}, at a model of finite numbers up to {largest[row]:.3g}"
+            )
+
+
+def _require_points(x: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(x, np.ndarray) or x.shape != shape or x.dtype.kind != "f":
+        raise D3GDError(f"gradient(x) was asked at {_described(x)}; give one point per agent, floats of shape {shape}")
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} numbers of shape {value.shape}"
+    return f"a {type(value).__name__}"

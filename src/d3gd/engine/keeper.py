@@ -1,0 +1,93 @@
+"""Where a run begins, and its checkpoints, in which all ranks take part: rank 0 reads and writes."""
+
+import json
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from d3gd.arrays import Floats
+from d3gd.engine.checks import require_state
+from d3gd.engine.recorder import Position, Totals
+from d3gd.engine.setup import Setup
+from d3gd.metrics import Log
+from d3gd.result import Result
+from d3gd.runs.folder import RunFolder
+from d3gd.state import kinds
+
+
+class Keeper:
+    """Keeps a run in its folder, if it has one, and its time; as a context manager, it holds the folder.
+
+    Args:
+        run: The run.
+        log: Its records.
+        x0: The initial models of all agents.
+        out: The folder.
+        resume: Whether to go on from what the folder holds.
+        settings: What is run.
+    """
+
+    def __init__(
+        self, run: Setup, log: Log, x0: Floats, *, out: Path | None, resume: bool, settings: dict[str, Any]
+    ) -> None:
+        self._run, self._log, self._out = run, log, out
+        self._x0: list[Floats] = [x0]
+        self._folder: RunFolder | None = None
+        self._held = ExitStack()
+        self._before, self._began = 0.0, time.perf_counter()
+        if out is None:
+            return
+        identity = run.identity(settings)
+        with run.ranks.together():
+            if run.ranks.rank == 0:
+                place = {"graph": run.graph, "weights": run.weights, "x0": x0}
+                self._folder = RunFolder(out, resume=resume, settings=settings, identity=identity, **place)
+
+    def __enter__(self) -> Self:
+        if self._folder is not None:
+            self._held.enter_context(self._folder)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.__exit__(kind, error, trace)  # a folder begun in vain goes
+
+    def begin(self) -> Position:
+        """Return the start, or where the folder's newest checkpoint stands; to be called once."""
+        run = self._run
+        x0 = self._x0.pop()  # as large as the models of today: nobody should keep it
+        state = run.method.init(run.net, x0[run.net.agents])
+        with run.ranks.together():
+            require_state(run.method, run.net, state, run.part.dim, run.name, "init")
+            if self._out is not None and run.ranks.ranks > 1:
+                kinds(state)  # better to learn before the first iteration than at the first checkpoint
+        facts, arrays = (self._folder.found() if self._folder is not None else None) or ({}, {})
+        facts = json.loads(run.ranks.told(json.dumps(facts)))
+        self._began = time.perf_counter()
+        if not facts:
+            return Position(0, state)
+        self._log.rows, self._before = [(k, row) for k, row in facts["rows"]], facts["seconds"]
+        sent = facts["bytes_sent"] if run.ranks.rank == 0 else 0
+        return Position(facts["iteration"], run.halo.split(state, arrays), sent, facts["gradients"])
+
+    def save(self, at: Position) -> None:
+        """Write a checkpoint."""
+        if self._out is None:
+            return
+        arrays, totals = self._run.halo.join(at.state), Totals.at(at, self._run)
+        if self._folder is not None:
+            self._folder.checkpoint(
+                at.k, arrays, totals.bytes_sent, self.seconds(), self._log, gradients=totals.gradients
+            )
+
+    def finish(self, result: Result) -> None:
+        """Write the result of a run that need not go on."""
+        if self._folder is not None and result.status != "interrupted":
+            self._folder.finish(result)
+
+    def seconds(self) -> float:
+        """The time that the iterations took, over all resumes."""
+        return self._before + time.perf_counter() - self._began

@@ -1,0 +1,113 @@
+"""What a run records, and what its records decide."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from d3gd.arrays import Floats
+from d3gd.engine.setup import Setup
+from d3gd.errors import SettingsError
+from d3gd.metrics import Log, Snapshot
+from d3gd.result import Status
+from d3gd.runs.progress import Show
+
+Callback: TypeAlias = Callable[[Snapshot], bool | None]
+
+
+class Position(NamedTuple):
+    """Where a run stands; replaced as a whole, so that an interrupt always finds it consistent."""
+
+    k: int
+    state: Any
+    bytes_sent: int = 0  # by this rank's agents
+    gradients: int = 0  # evaluations per agent
+
+
+class Totals(NamedTuple):
+    """What a run has cost so far, on all ranks together."""
+
+    bytes_sent: int
+    gradients: int
+
+    @classmethod
+    def at(cls, at: Position, run: Setup) -> "Totals":
+        """Count; collective."""
+        if run.ranks.ranks == 1:
+            return cls(at.bytes_sent, at.gradients)
+        each = run.ranks.each(np.array([at.bytes_sent, at.gradients]))
+        return cls(int(each[:, 0].sum()), int(each[:, 1].max()))
+
+
+class Recorder:
+    """Shows a run to its metrics, target and callbacks.
+
+    Args:
+        run: The run.
+        target: Levels of metrics at which to stop.
+        callbacks: Functions of a snapshot; one that returns True stops the run.
+    """
+
+    def __init__(self, run: Setup, target: Mapping[str, float], callbacks: Sequence[Callback]) -> None:
+        self.log = Log(run.metrics)
+        self._run, self._target, self._callbacks = run, target, callbacks
+        _require_targets(target, self.log.names)
+
+    def record(self, at: Position, x: Floats, show: Show) -> Status | None:
+        """Record a position, unless it was recorded already, and return the status if the run is to end here.
+
+        Args:
+            at: The position.
+            x: The models of this rank's agents.
+            show: Shows progress.
+        """
+        snapshot = self.add(at, x)
+        if snapshot is None:
+            return None
+        row = self.log.rows[-1][1]
+        show(at.k, _headline(row))
+        stops = [callback(snapshot) for callback in self._callbacks]  # each is called, whatever others say
+        if self._callbacks and self._run.ranks.any(any(stops)):
+            return "stopped"
+        met = [bool(np.all(row[name] <= level)) for name, level in self._target.items()]
+        return "target" if met and all(met) else None
+
+    def add(self, at: Position, x: Floats) -> Snapshot | None:
+        """Record a position, and return what was seen there, or None if it was recorded already."""
+        if self.log.has(at.k):
+            return None
+        snapshot = self._snapshot(at, x)
+        self.log.add(snapshot)
+        return snapshot
+
+    def _snapshot(self, at: Position, x: Floats) -> Snapshot:
+        run = self._run
+        seen = run.halo.everyone(x).astype(np.float64, copy=False).view()
+        seen.setflags(write=False)  # who looks on must not steer
+        scale = run.method.scale(run.net, at.state)
+        return Snapshot(
+            k=at.k,
+            x=seen,
+            weights=run.graph.matrix(run.halo.everywhere(run.method.weights(run.net, at.state))),
+            scale=None if scale is None else run.halo.everyone(scale),
+            problem=run.whole,
+            step_size=getattr(run.algorithm, "step_size", float("nan")),
+            **Totals.at(at, run)._asdict(),
+        )
+
+
+def _require_targets(target: Mapping[str, float], names: Sequence[str]) -> None:
+    for name, level in target.items():
+        if name not in names:
+            raise SettingsError(
+                f"target names {name!r}, which this run does not record; choose among {', '.join(names)}"
+            )
+        number = isinstance(level, (int, float, np.number)) and not isinstance(level, bool)
+        if not number or math.isnan(level):
+            raise SettingsError(f"target {name} = {level!r}: it must be a number to come down to; try 1e-3")
+
+
+def _headline(row: Mapping[str, Any]) -> str:
+    shown = [name for name in row if name.startswith(("stationarity", "disagreement"))]
+    return "  ".join(f"{name} {row[name]:.2e}" for name in shown)

@@ -1,0 +1,40 @@
+"""How kernels are compiled; importing this module loads numba.
+
+A kernel is a function ``kernel(first, last, *arrays)`` that handles the rows ``first`` to ``last - 1``. Compiled, it
+has the bits of the plain one: it adds up in the same order and uses neither fused multiply-adds nor any other liberty.
+It releases the interpreter's lock, so that :mod:`d3gd.kernels.threads` can divide rows among cores.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias
+
+import numba
+import numpy as np
+from numba.core import types
+
+Kernel: TypeAlias = Callable[..., None]
+Signature: TypeAlias = Callable[[Any], tuple[Any, ...]]  # from the kind of real numbers to the types of all arrays
+
+WHOLE = types.int64
+
+
+def given(numbers: Any, axes: int) -> Any:
+    """The type of an array that a kernel reads; a writable one is taken as well."""
+    return types.Array(numbers, axes, "C", readonly=True)
+
+
+def made(numbers: Any, axes: int) -> Any:
+    """The type of an array that a kernel writes."""
+    return types.Array(numbers, axes, "C")
+
+
+@cache
+def compiled(kernel: Kernel, signature: Signature, dtype: np.dtype[Any]) -> Kernel:
+    """Compile a kernel for one kind of numbers, and keep the machine code for the next process if there is a place."""
+    arguments = types.void(WHOLE, WHOLE, *signature(numba.from_dtype(dtype)))
+    try:
+        machine_code: Kernel = numba.njit(arguments, nogil=True, cache=True, error_model="numpy")(kernel)
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written to
+        machine_code = numba.njit(arguments, nogil=True, error_model="numpy")(kernel)
+    return machine_code

@@ -1,0 +1,76 @@
+"""What problems refuse, in one line that says where; what passes is returned as plain Python or NumPy numbers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from d3gd.arrays import Array, Floats, Ints
+from d3gd.data.checks import check_labels
+from d3gd.errors import ProblemError
+
+MOST_DRAWN = 1 << 20  # samples in a mini-batch of one agent
+
+
+def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None = None) -> None:
+    """Refuse NaN and infinities, naming where the first one is.
+
+    Args:
+        values: The array to look through.
+        what: Its name in the message.
+        axes: The name of each axis; the first is that of the agents where `ids` is given.
+        ids: Global ids of the agents.
+    """
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    place = tuple(int(p) for p in np.argwhere(~finite)[0])
+    shown = place if ids is None else (int(ids[place[0]]), *place[1:])
+    where = ", ".join(f"{axis} {position}" for axis, position in zip(axes, shown, strict=True))
+    raise ProblemError(f"{what} is {values[place]} at {where}; clean or drop it, every number must be finite")
+
+
+def check_ids(agent_ids: Ints | Sequence[int] | None, agents: int) -> Ints:
+    """Return the agents' global ids, by default 0, 1, ..., once there is one for each."""
+    ids = np.arange(agents) if agent_ids is None else np.asarray(agent_ids)
+    if ids.shape != (agents,) or ids.dtype.kind not in "iu":
+        raise ProblemError(f"agent_ids of shape {ids.shape} do not name {agents} agents; pass one integer per agent")
+    return ids.astype(np.int64)
+
+
+def check_batch(batch: Any) -> int | None:
+    """Return the size of a mini-batch, or None for all data, once it is one."""
+    if batch is None:
+        return None
+    whole = isinstance(batch, (int, np.integer)) and not isinstance(batch, bool)
+    if not (whole and 1 <= batch <= MOST_DRAWN):
+        raise ProblemError(f"batch = {batch!r}; use 1 to {MOST_DRAWN:,} samples, or None for all data")
+    return int(batch)
+
+
+def check_regularization(regularization: Any) -> float:
+    """Return the factor of the squared norm, once it is finite and not negative."""
+    number = isinstance(regularization, (int, float, np.integer, np.floating)) and not isinstance(regularization, bool)
+    if not (number and np.isfinite(regularization) and regularization >= 0):
+        raise ProblemError(f"regularization = {regularization!r}; use a finite number of 0 or more")
+    return float(regularization)
+
+
+def check_samples(X: Array, y: Array, name: str) -> tuple[Floats, Ints]:
+    """Return features and labels of one agent or of a test set, once they fit each other.
+
+    Args:
+        X: Features, shape (samples, features).
+        y: Labels, shape (samples,).
+        name: Whose they are, for messages.
+    """
+    X, y = np.asarray(X), np.asarray(y)
+    if X.ndim != 2 or X.size == 0 or y.shape != X.shape[:1]:
+        raise ProblemError(
+            f"{name} has X of shape {X.shape} and y of shape {y.shape}; "
+            "pass (samples, features) and (samples,) with at least one sample"
+        )
+    labels = check_labels(y, name)
+    X = X.astype(np.float64)
+    check_finite(X, f"X of {name}", ("sample", "feature"))
+    return X, labels

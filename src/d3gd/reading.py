@@ -1,0 +1,190 @@
+"""The one place that opens what comes from outside: regular files of bounded size, and arrays that fit their bytes.
+
+Whatever is wrong with a file is one line that names it; nothing here waits for a pipe, unpickles, or allocates what a
+header only claims.
+"""
+
+import csv
+import io
+import math
+import os
+import stat
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from d3gd.arrays import CSR, Array
+from d3gd.errors import D3GDError, RecordError
+
+TEXT = 64 * 2**20  # bytes of text that are read at most
+ARRAYS = 2**30  # bytes of arrays that are read at most, and that a smaller archive may unpack to
+_MEMBERS = 10_000
+_CHUNK = 2**24
+# Opening never waits for whoever may write to a pipe; Windows has neither word, and another for bytes as they are.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_KINDS = "biufcSU"  # of dtypes: plain values, no objects, no records
+
+Raised: TypeAlias = type[D3GDError]
+
+
+def content(path: str | Path, what: str, *, limit: int = TEXT, error: Raised = RecordError) -> bytes:
+    """Return the bytes of a regular file.
+
+    Args:
+        path: The file; pipes, devices and folders are refused at once.
+        what: What to give instead, as messages say it: "a TOML file".
+        limit: The most bytes to read.
+        error: What to raise.
+    """
+    with _opened(Path(path), what, limit, error) as (file, size):
+        return file.read(size)
+
+
+def text(path: str | Path, what: str, *, limit: int = TEXT, error: Raised = RecordError) -> str:
+    """Return a file of UTF-8 text, without the byte-order mark that some editors write; see :func:`content`."""
+    held = content(path, what, limit=limit, error=error)
+    with _told(Path(path), what, error):
+        return held.decode("utf-8-sig")
+
+
+def rows(path: str | Path, what: str, *, error: Raised = RecordError) -> list[tuple[int, list[str]]]:
+    """Return the rows of a CSV file that are not empty, each with the number of its last line."""
+    reader = csv.reader(io.StringIO(text(path, what, error=error), newline=""), skipinitialspace=True)
+    with _told(Path(path), what, error):
+        return [(reader.line_num, row) for row in reader if row]
+
+
+def arrays(
+    path: str | Path, what: str, *, held: bytes | None = None, limit: int = ARRAYS, error: Raised = RecordError
+) -> dict[str, Array]:
+    """Return the arrays of an NPZ file.
+
+    Every member's shape and dtype must fit the bytes that are there before its array is made. A compressed archive
+    may unpack to 1 GiB, or to its own size if that is more.
+
+    Args:
+        path: The file.
+        what: What to give instead, as messages say it.
+        held: The file's content, if it has been read already.
+        limit: The most bytes that the file may have.
+        error: What to raise.
+    """
+    path = Path(path)
+    if held is not None:
+        with _told(path, what, error):
+            return _unpacked(io.BytesIO(held), len(held))
+    with _opened(path, what, limit, error) as (file, size):
+        return _unpacked(file, size)
+
+
+def csr(
+    path: str | Path, what: str, *, held: bytes | None = None, limit: int = ARRAYS, error: Raised = RecordError
+) -> CSR:
+    """Return the square CSR matrix of a file that ``scipy.sparse.save_npz`` wrote, its whole format checked.
+
+    The arguments are those of :func:`arrays`. Values become float64 and are not looked at.
+    """
+    found = arrays(path, what, held=held, limit=limit, error=error)
+    with _told(Path(path), what, error):
+        return _matrix(found)
+
+
+@contextmanager
+def _told(path: Path, what: str, error: Raised) -> Iterator[None]:
+    """Turn whatever a parser trips over into one line."""
+    try:
+        yield
+    except D3GDError:
+        raise
+    except OSError as cause:
+        raise error(f"{path} cannot be read ({cause.strerror or cause}); check the path, or give {what}") from cause
+    except Exception as cause:  # zlib, zipfile, csv, tokenize, NumPy: each has errors of its own
+        reason = " ".join(str(cause).split()) or type(cause).__name__
+        raise error(f"{path} cannot be read ({reason}); give {what}") from cause
+
+
+@contextmanager
+def _opened(path: Path, what: str, limit: int, error: Raised) -> Iterator[tuple[IO[bytes], int]]:
+    """Open a regular file and yield it with its size."""
+    with _told(path, what, error):
+        _require_regular(path.stat().st_mode)  # opening a device may already do something
+        with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+            status = os.fstat(file.fileno())
+            _require_regular(status.st_mode)
+            if status.st_size > limit:
+                raise ValueError(f"{status.st_size:,} bytes, more than the {limit:,} that are read")
+            yield file, status.st_size
+
+
+def _require_regular(mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise ValueError("it is a directory")
+    if not stat.S_ISREG(mode):
+        raise ValueError("it is a pipe or a device, not a regular file")
+
+
+def _unpacked(file: IO[bytes], size: int) -> dict[str, Array]:
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        names = {member.filename for member in members}
+        if len(names) < len(members) or len(members) > _MEMBERS:
+            raise ValueError(f"it holds {len(members)} members with {len(names)} names")
+        total = sum(member.file_size for member in members)
+        if total > max(size, ARRAYS):
+            raise ValueError(f"its arrays take {total:,} bytes, more than the {ARRAYS:,} that are unpacked")
+        return {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{member.filename} is compressed otherwise than NumPy does")
+    with archive.open(member) as file:
+        shape, fortran, dtype = _header(file)
+        count = math.prod(shape)
+        there = member.file_size - file.tell()
+        if dtype.kind not in _KINDS or min(shape, default=0) < 0 or count * dtype.itemsize != there or count > there:
+            raise ValueError(f"{member.filename} says {dtype} of shape {shape} but holds {there:,} bytes")
+        values = bytearray()  # it grows with what is really there, whatever the directory claims
+        while chunk := file.read(_CHUNK):
+            values += chunk
+    if len(values) != there:
+        raise ValueError(f"{member.filename} ends after {len(values):,} of {there:,} bytes")
+    array = np.frombuffer(values, dtype).reshape(shape, order="F" if fortran else "C")
+    return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"an NPY header of version {version}")
+    return readers[version](file)
+
+
+def _matrix(found: dict[str, Array]) -> CSR:
+    missing = {"data", "indices", "indptr", "shape", "format"} - set(found)
+    if missing:
+        raise ValueError(f"it has no array {min(missing)!r}")
+    kind = found["format"].item() if found["format"].size == 1 else b""
+    if kind not in (b"csr", "csr"):
+        raise ValueError(f"it holds the format {kind!r}, not a CSR matrix")
+    data, indices, indptr, shape = (found[name] for name in ("data", "indices", "indptr", "shape"))
+    whole = all(array.dtype.kind in "iu" for array in (indices, indptr, shape))
+    flat = all(array.ndim == 1 for array in (data, indices, indptr, shape))
+    if not (whole and flat and data.dtype.kind in "fiub" and shape.size == 2):
+        raise ValueError("its arrays are not those of a CSR matrix")
+    rows, columns = shape.tolist()
+    if not rows == columns == indptr.size - 1:
+        raise ValueError(f"its shape is ({rows}, {columns}) and it has {indptr.size - 1} rows; it must be square")
+    if indptr[0] != 0 or indptr[-1] != indices.size or data.size != indices.size:
+        raise ValueError("indptr does not run from 0 to the number of entries")
+    if np.any(indptr[1:] < indptr[:-1]):
+        raise ValueError("indptr decreases")
+    if indices.size and not 0 <= indices.min() <= indices.max() < columns:
+        raise ValueError(f"its indices are not all in 0 to {columns - 1}")
+    return csr_array((data.astype(np.float64, copy=False), indices, indptr), shape=(rows, columns))

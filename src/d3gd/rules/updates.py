@@ -1,0 +1,83 @@
+"""The updates that several methods share, each written once.
+
+Rows belong to agents, so that an update can be evaluated agent by agent, in pieces that stay in the cache and on all
+cores, without intermediate results as large as the state. :func:`rowwise` does so; the equation stays plain.
+"""
+
+from collections.abc import Callable
+from functools import partial, wraps
+
+from d3gd.arrays import Array, Floats
+from d3gd.network import Network
+
+
+def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """Make an equation of rows an update of a network: ``update(net, *rows, **numbers)``.
+
+    Args:
+        into: The place of an argument that is no longer needed afterwards and was not sent; the result may overwrite
+            it.
+    """
+
+    def made(equation: Callable[..., Array]) -> Callable[..., Array]:
+        @wraps(equation)
+        def update(net: Network, *rows: Array, **numbers: float) -> Array:
+            out = None if into is None else rows[into]
+            return net.rowwise(partial(equation, **numbers), *rows, out=out)
+
+        return update
+
+    return made
+
+
+@rowwise(into=0)
+def descended(mixed: Floats, g: Floats, y: Floats, *, gamma: float, n: int) -> Floats:
+    r"""Return Di-DGD's :math:`x_i^+ = \sum_j a_{ij} x_j - \frac{\gamma}{n y_i} g_i`, given the mixed models."""
+    return mixed - gamma * g / (n * y)
+
+
+@rowwise()
+def corrected(x: Floats, g: Floats, w: Floats, pi: Floats, *, gamma: float, n: int) -> Floats:
+    r"""Return :math:`x_i - \frac{1}{\pi_i} (\frac{\gamma}{n} g_i + w_i)`: a step with the correction in it."""
+    return x - (gamma / n * g + w) / pi
+
+
+@rowwise()
+def correction(w: Floats, pi: Floats, m: Floats, mixed: Floats, *, beta: float) -> Floats:
+    r"""Return :math:`w_i^+ = w_i + \beta \pi_i (m_i - \sum_j a_{ij} m_j)`; the sum over agents stays what it is."""
+    return w + beta * pi * (m - mixed)
+
+
+@rowwise()
+def design_residual(
+    mixed: Floats,
+    x_hat: Floats,
+    g: Floats,
+    g_hat: Floats,
+    y: Floats,
+    *,
+    gamma: float,
+    n: int,
+    first: float,
+    second: float,
+) -> Floats:
+    r"""Return D3GD's :math:`v_i = f ((A X)_i - \hat x) - s \frac{\gamma}{n} (g_i / y_i - \hat g)`, f and s factors."""
+    return first * (mixed - x_hat) - second * (gamma / n * (g / y - g_hat))
+
+
+@rowwise()
+def tracked(mixed: Floats, g: Floats, before: Floats) -> Floats:
+    r"""Return a gradient tracker :math:`s_i^k = \sum_j c_{ij} s_j^{k-1} + g_i^k - g_i^{k-1}`, given the mixed ones."""
+    return mixed + (g - before)
+
+
+@rowwise()
+def over(q: Floats, y: Floats) -> Floats:
+    """Return :math:`q_i / y_i`."""
+    return q / y
+
+
+@rowwise(into=0)
+def displaced(mixed: Floats, x: Floats, new: Floats) -> Floats:
+    """Return a tracker after the model has moved from ``x`` to ``new``."""
+    return mixed + (new - x)

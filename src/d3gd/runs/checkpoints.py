@@ -1,0 +1,114 @@
+"""Checkpoints: a folder for each, whole once its manifest is there and fits.
+
+::
+
+    000000000200/       the iteration
+      state.npz         the algorithm's state
+      manifest.json     the rest; written last, it vouches for both
+"""
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from d3gd.arrays import Array
+from d3gd.errors import RecordError
+from d3gd.runs import files, sealed
+
+_STATE, _MANIFEST = "state.npz", "manifest.json"
+_KEPT = 2  # should the newest turn out damaged, the one before it still serves
+_NAME = re.compile(r"\d{12,}")
+
+
+class Checkpoint(NamedTuple):
+    """Everything that the rest of a run depends on."""
+
+    iteration: int
+    facts: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Args:
+        folder: Where they are.
+        experiment: What a checkpoint must say it belongs to.
+    """
+
+    def __init__(self, folder: Path, experiment: str) -> None:
+        self._folder = folder
+        self._experiment = experiment
+        self._good: list[int] = []  # iterations of those that were read and found whole, ascending
+
+    def write(self, k: int, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
+        """Write the checkpoint of iteration ``k``; once it has been read back, drop all but the newest good ones."""
+        if k in self._good:
+            return
+        # Without parents: a run's folder that was deleted must not come back.
+        folder = files.make_folder(files.make_folder(self._folder, parents=False) / f"{k:012d}", parents=False)
+        facts = {"iteration": k, "experiment": self._experiment, **facts}
+        sealed.write(folder / _MANIFEST, facts, {_STATE: files.to_npz(arrays)})
+        sealed.read(folder / _MANIFEST)
+        files.sync(self._folder)
+        self._good = [*self._good, k][-_KEPT:]
+        for other in folders(self._folder):
+            if int(other.name) not in self._good:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def newest(self) -> Checkpoint | None:
+        """Return the newest whole checkpoint, or None; refuse one of another experiment."""
+        found = newest(self._folder)
+        if found is None:
+            return None
+        if found.facts["experiment"] != self._experiment:
+            raise RecordError(
+                f"{self._folder.parent} holds checkpoints of another experiment (its algorithm, graph, weights, "
+                "problem, seed or start differ); give the same settings to resume, or another folder"
+            )
+        self._good = [found.iteration]
+        return found
+
+    def remove_leftovers(self) -> None:
+        """Remove temporary files that a killed process left."""
+        for folder in folders(self._folder):
+            files.remove_leftovers(folder)
+
+
+def newest(folder: Path) -> Checkpoint | None:
+    """Return the newest checkpoint in a folder that is whole: one that is not is as if it were not there."""
+    other: RecordError | None = None
+    for path in reversed(folders(folder)):
+        try:
+            return _read(path)
+        except sealed.OtherFormatError as error:
+            other = error
+        except RecordError:
+            continue
+    if other is not None:
+        raise other  # rather than to run everything again
+    return None
+
+
+def _read(folder: Path) -> Checkpoint:
+    facts, contents = sealed.read(folder / _MANIFEST)
+    with files.parsing(folder / _MANIFEST):
+        rows = [(int(k), dict(row)) for k, row in facts["rows"]]
+        counts = {name: int(facts[name]) for name in ("iteration", "bytes_sent", "gradients")}
+        told = {"experiment": str(facts["experiment"]), "seconds": float(facts["seconds"]), "rows": rows}
+        if counts["iteration"] != int(folder.name):
+            raise ValueError(f"it is of iteration {counts['iteration']}")
+        arrays = files.read_arrays(folder / _STATE, contents[_STATE])
+    return Checkpoint(counts["iteration"], {**counts, **told}, arrays)
+
+
+def folders(folder: Path) -> list[Path]:
+    """Return the folders of all checkpoints, whole or not, the oldest first."""
+    try:
+        return sorted(
+            (path for path in folder.iterdir() if _NAME.fullmatch(path.name)), key=lambda path: int(path.name)
+        )
+    except (OSError, ValueError):
+        return []

@@ -1,0 +1,145 @@
+"""What may be given as a number, a count or a schedule, and what a message makes of anything else."""
+
+import functools
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import d3gd
+from d3gd import graphs, problems
+from d3gd.conditions import Conditions
+from d3gd.errors import D3GDError, GraphError, PatienceWarning, SettingsError
+from d3gd.schedules import Decay, at
+from d3gd.validation import count, normalise, one_of, patience, plain, positive, within
+
+HALVES = [0.5, np.float64(0.5), np.float32(0.5), np.float16(0.5), np.array(0.5)]
+THREES = [3, np.int64(3), np.int8(3), np.uint64(3), np.array(3)]
+NO_NUMBERS: list[Any] = ["0.5", None, True, np.True_, 0.5j, [0.5], np.array([0.5]), np.array("a"), object()]
+NO_SIZES: list[Any] = [*NO_NUMBERS, float("nan"), float("inf"), -1.0, 10**400]
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_a_number_may_be_numpys(half: Any) -> None:
+    positive("x", half)
+    within("x", half, 0, 1)
+    assert at(half, 3) == 0.5
+    assert type(at(half, 3)) is float
+    assert Decay(half, power=half, over=half) == Decay(0.5, power=0.5, over=0.5)
+
+
+@pytest.mark.parametrize("three", THREES)
+def test_a_count_may_be_numpys(three: Any) -> None:
+    assert count("n", three, least=1) == 3
+    assert type(count("n", three, least=1)) is int
+    assert graphs.exponential(three).n == graphs.ring(three).n == 3
+
+
+@pytest.mark.parametrize("value", NO_SIZES, ids=lambda value: type(value).__name__)
+def test_anything_else_is_refused_in_words(value: Any) -> None:
+    for check in (positive, lambda name, value: within(name, value, 0, 1)):
+        with pytest.raises(SettingsError, match="x = "):
+            check("x", value)
+    with pytest.raises(SettingsError, match="Decay"):
+        Decay(0.1, power=value)
+    for make in (graphs.ring, graphs.complete, lambda n: graphs.grid(n, 2), lambda p: graphs.erdos_renyi(5, p)):
+        with pytest.raises(GraphError):
+            make(value)
+
+
+@pytest.mark.parametrize("value", [np.array(["after", "before"]), 3, None, ["after"]], ids=repr)
+def test_a_word_is_one_of_a_few(value: Any) -> None:
+    with pytest.raises(SettingsError, match="choose 'after'"):
+        one_of("combine", value, ("after", "before"))
+    one_of("combine", np.str_("after"), ("after", "before"))
+
+
+@pytest.mark.parametrize("value", [2**63, 10**5000, -(10**5000)], ids=["bits", "digits", "negative"])
+def test_counts_fit_in_64_bits(value: int) -> None:
+    with pytest.raises(SettingsError) as refused:
+        count("n", value, least=0)
+    assert len(str(refused.value)) < 200
+
+
+def test_settings_keep_no_number_of_numpys() -> None:
+    @dataclass(frozen=True)
+    class Some:
+        a: Any
+        b: Any
+
+    some = Some(np.float64(0.5), "text")
+    normalise(some)
+    assert (type(some.a), some.b) == (float, "text")
+    conditions = Conditions(loss=np.float32(0.25), delay=np.int64(2), absences=[(np.int64(1), 2, np.int64(3))])
+    assert conditions.describe() == Conditions(loss=0.25, delay=2, absences=[(1, 2, 3)]).describe()
+    assert type(plain(conditions.loss)) is type(conditions.loss)
+
+
+class Constant:
+    def __call__(self, k: int) -> np.float32:
+        return np.float32(0.125)
+
+
+def halved(k: int, start: float) -> float:
+    return start / 2**k
+
+
+@pytest.mark.parametrize("schedule", [Constant(), functools.partial(halved, start=1.0), lambda k: np.array(0.125)])
+def test_a_schedule_is_anything_that_can_be_called(schedule: Any) -> None:
+    positive("step_size", schedule)
+    assert at(schedule, 3) == 0.125
+    assert type(at(schedule, 3)) is float
+
+
+@pytest.mark.parametrize("value", [0.0, *NO_SIZES], ids=lambda value: type(value).__name__)
+def test_a_schedule_gives_positive_numbers(value: Any) -> None:
+    with pytest.raises(SettingsError, match="at iteration 7"):
+        at(lambda k: value, 7)
+
+
+def test_a_schedule_that_underflows_is_told_where_it_does() -> None:
+    graph, problem = graphs.ring(3), problems.quadratic(agents=3, dim=2)
+    with pytest.raises(SettingsError, match=r"gives 0\.0 at iteration"):
+        d3gd.run(d3gd.DiDGD(step_size=lambda k: halved(k, start=1e-300)), graph, problem, iterations=100)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: graphs.ring(10**9),
+        lambda: graphs.complete(10**6),
+        lambda: graphs.erdos_renyi(10**6, 0.5),
+        lambda: graphs.regular(10**6, 10**5),
+        lambda: graphs.grid(10**5, 10**5),
+        lambda: graphs.random_geometric(10**6, 0.9),
+        lambda: graphs.Digraph.from_edges(10**12, [(0, 1)]),
+        lambda: Conditions(delay=10**9),
+    ],
+)
+def test_what_no_memory_holds_is_refused_before_it_is_made(make: Any) -> None:
+    with pytest.raises(D3GDError):
+        make()
+
+
+def test_patience_is_asked_for_before_long_work_only() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patience("a small plan", 1e9, "do less")
+        graphs.ring(500).diameter()
+    with pytest.warns(PatienceWarning, match=r"a large plan may take .* minutes; .* do less"):
+        patience("a large plan", 1e14, "do less")
+
+
+def test_long_plans_say_so_before_they_begin() -> None:
+    from d3gd.steady.planner import Planner
+
+    graph = graphs.ring(2000)
+    a0 = d3gd.weights.uniform(graph).data
+    planner = Planner(graph.n, graph.targets, graph.sources, a0)
+    G = np.random.default_rng(0).standard_normal((graph.n, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # ends it where it would begin
+        with pytest.raises(PatienceWarning, match=r"2,000 agents .*minutes"):
+            planner.plan(a0, G, np.zeros(graph.n), 0.1, evaluations=200)
