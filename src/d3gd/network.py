@@ -174,7 +174,7 @@ class Network:
     def rowwise(self, expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
         """Evaluate an expression agent by agent, without intermediate results as large as a state.
 
-        Methods write their equations with :func:`d3gd.rules.rowwise.rowwise`, which calls this.
+        Methods write their equations with :func:`d3gd.rules.updates.rowwise`, which calls this.
 
         Args:
             expression: A function of arrays; an agent's row of its result depends on the same rows only.

@@ -1,40 +1,16 @@
 """Methods as a user would write them, which ask for more than one gradient in an iteration."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+import d3gd
 from d3gd.state import PerAgent
 
 
-class Models(NamedTuple):
-    x: PerAgent
-
-
-class Own:
-    """What all of them leave as it is."""
-
-    needs: ClassVar[str] = "in-neighbours"
-    survives: ClassVar[frozenset] = frozenset()
-    relies_on: ClassVar[str] = "every message"
-    exact: ClassVar[bool] = False
-
-    def init(self, net, x0):
-        return Models(x0)
-
-    def point(self, s):
-        return s.x
-
-    def weights(self, net, s):
-        return net.a0
-
-    def scale(self, net, s):
-        return None
-
-
 @dataclass(frozen=True)
-class LocalSteps(Own):
+class LocalSteps(d3gd.Algorithm):
     """Some steps of SGD by oneself, then one exchange."""
 
     step_size: float
@@ -44,11 +20,11 @@ class LocalSteps(Own):
         x = s.x - self.step_size * gradient()
         for _ in range(self.steps - 1):
             x = x - self.step_size * gradient(x)
-        return Models(net.mix(net.a0, net.exchange(x=x).x))
+        return s._replace(x=net.mix(net.a0, net.exchange(x=x).x))
 
 
 @dataclass(frozen=True)
-class Extragradient(Own):
+class Extragradient(d3gd.Algorithm):
     """A step with the gradient where a first step would lead; both on one mini-batch."""
 
     step_size: float
@@ -56,7 +32,7 @@ class Extragradient(Own):
     def step(self, net, gradient, s, k):
         sent = net.exchange(x=s.x)
         ahead = s.x - self.step_size * gradient()
-        return Models(net.mix(net.a0, sent.x) - self.step_size * gradient(ahead, draw=0))
+        return s._replace(x=net.mix(net.a0, sent.x) - self.step_size * gradient(ahead, draw=0))
 
 
 class Anchored(NamedTuple):
@@ -66,7 +42,7 @@ class Anchored(NamedTuple):
 
 
 @dataclass(frozen=True)
-class VarianceReduced(Own):
+class VarianceReduced(d3gd.Algorithm):
     """SVRG by each agent: the noise of a mini-batch is that of the way from an anchor."""
 
     step_size: float

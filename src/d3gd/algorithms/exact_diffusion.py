@@ -68,5 +68,4 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
 
     def weights(self, net: Network, s: ExactDiffusionState) -> Floats:
         """Return the weights in use: half of the initial ones, and half at home."""
-        graph = net.graph
-        return (net.a0 + net.block((graph.sources == graph.targets).astype(float))) / 2
+        return (net.a0 + net.loops) / 2

@@ -48,8 +48,7 @@ def require_state(algorithm: Algorithm[Any], net: Network, state: Any, dim: int,
     _require_array(x, (agents, dim), f"{name}.point after {verb}", "one model per agent")
     if x.dtype != net.dtype:
         raise D3GDError(
-            f"{name}.point after {verb} holds {x.dtype} numbers in a {net.dtype} run; keep models in that precision "
-            "with net.precise"
+            f"{name}.point after {verb} holds {x.dtype} numbers in a {net.dtype} run; keep that precision: net.precise"
         )
     _require_array(algorithm.weights(net, state), (edges,), f"{name}.weights", "one weight per edge of the block")
     scale = algorithm.scale(net, state)

@@ -8,6 +8,7 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.data.checks import check_labels
 from d3gd.errors import ProblemError
+from d3gd.validation import count, not_negative
 
 MOST_DRAWN = 1 << 20  # samples in a mini-batch of one agent
 
@@ -39,21 +40,13 @@ def check_ids(agent_ids: Ints | Sequence[int] | None, agents: int) -> Ints:
 
 
 def check_batch(batch: Any) -> int | None:
-    """Return the size of a mini-batch, or None for all data, once it is one."""
-    if batch is None:
-        return None
-    whole = isinstance(batch, (int, np.integer)) and not isinstance(batch, bool)
-    if not (whole and 1 <= batch <= MOST_DRAWN):
-        raise ProblemError(f"batch = {batch!r}; use 1 to {MOST_DRAWN:,} samples, or None for all data")
-    return int(batch)
+    """Return the size of a mini-batch, or None for all data."""
+    return None if batch is None else count("batch", batch, least=1, most=MOST_DRAWN, error=ProblemError)
 
 
 def check_regularization(regularization: Any) -> float:
-    """Return the factor of the squared norm, once it is finite and not negative."""
-    number = isinstance(regularization, (int, float, np.integer, np.floating)) and not isinstance(regularization, bool)
-    if not (number and np.isfinite(regularization) and regularization >= 0):
-        raise ProblemError(f"regularization = {regularization!r}; use a finite number of 0 or more")
-    return float(regularization)
+    """Return the factor of the squared norm, finite and not negative."""
+    return not_negative("regularization", regularization, error=ProblemError)
 
 
 def check_samples(X: Array, y: Array, name: str) -> tuple[Floats, Ints]:

@@ -68,11 +68,9 @@ def resumable_from(folder: Path) -> int | None:
 def require_free(folder: Path) -> None:
     """Refuse a folder in which a new run would meet anything of somebody else's, or another run."""
     if is_started(folder):
-        at = None if is_finished(folder) else resumable_from(folder)
-        where = "" if at is None else f" from iteration {at}"
-        raise RecordError(
-            f"{folder} already holds a run; go on with it{where} (--resume, resume=True), or choose another folder"
-        )
+        if _is_file(folder / _LOCK):
+            Lock(folder / _LOCK).release()  # a process at work is the better reason
+        raise _taken(folder)
     try:
         there = {path.name for path in folder.iterdir()}
     except (OSError, ValueError):
@@ -128,9 +126,9 @@ class RunFolder:
         self._lock = Lock(path / _LOCK)
         try:
             if is_started(path):
-                if self._fresh and not resume:
-                    require_free(path)  # another process has been faster
                 self._fresh = False
+                if not resume:
+                    raise _taken(path)  # another process has been faster
                 self._go_on(start, experiment, int(settings["iterations"]))
             else:
                 files.remove_leftovers(path)
@@ -314,6 +312,14 @@ def require_as_written(experiment: Path) -> None:
         path = experiment.parent / os.fsdecode(name)
         if hashlib.sha256(reading.content(path, files.WANTED, limit=reading.ARRAYS)).hexdigest().encode() != sha256:
             raise RecordError(f"{path} is not what the run wrote (SHA-256); {todo}, with its files")
+
+
+def _taken(folder: Path) -> RecordError:
+    at = None if is_finished(folder) else resumable_from(folder)
+    where = "" if at is None else f" from iteration {at}"
+    return RecordError(
+        f"{folder} already holds a run; go on with it{where} (--resume, resume=True), or choose another folder"
+    )
 
 
 def _experiment_in(start: Path) -> str | None:

@@ -39,9 +39,10 @@ class Lock:
         while not self.holds():  # whoever had it has just removed the file
             os.close(self._file)
             self._file = self._opened()
-        os.ftruncate(self._file, 0)
-        os.lseek(self._file, 0, os.SEEK_SET)
-        os.write(self._file, f"{os.getpid()} {platform.node()}\n".encode())
+        with contextlib.suppress(OSError):  # a full disk: it holds all the same
+            os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, f"{os.getpid()} {platform.node()}\n".encode())
 
     def holds(self) -> bool:
         """Whether the file, and with it the folder, is still there."""

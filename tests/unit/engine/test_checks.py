@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import d3gd
+from d3gd.algorithms.base import Models
 from d3gd.problems import Problem
 from d3gd.state import PerAgent, PerEdge, Scalar
-from tests.helpers.own_methods import Models, Own
 
 GRAPH = d3gd.graphs.ring(4)
 QUADRATIC = d3gd.problems.quadratic(agents=4, dim=3)
 
 
-class Plain(Own):
+class Plain(d3gd.Algorithm):
     step_size = 0.1
 
     def step(self, net, gradient, s, k):

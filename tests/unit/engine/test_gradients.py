@@ -7,7 +7,7 @@ import d3gd
 from d3gd.problems import Problem
 from d3gd.random import draw_key
 from tests.equivalence.own_worker import GRAPH, ITERATIONS, part, problem, runs
-from tests.helpers.own_methods import METHODS, Extragradient, LocalSteps, Models, Own
+from tests.helpers.own_methods import METHODS, Extragradient, LocalSteps
 
 A = d3gd.weights.metropolis(GRAPH).toarray()
 
@@ -85,7 +85,7 @@ class Keys(Problem):
         return np.zeros((self.agents, 32), dtype=np.uint8)
 
 
-class Asking(Own):
+class Asking(d3gd.Algorithm):
     """Asks as a function says."""
 
     def __init__(self, ask):
@@ -152,7 +152,7 @@ def test_a_user_s_loop_of_gradient_calls_is_not_one_large_step():
             x = s.x
             for _ in range(self.steps):
                 x = x - self.step_size * gradient()
-            return Models(net.mix(net.a0, net.exchange(x=x).x))
+            return s._replace(x=net.mix(net.a0, net.exchange(x=x).x))
 
     with pytest.raises(d3gd.D3GDError, match="called twice"):
         d3gd.run(Naive(0.1, 2), GRAPH, problem(), iterations=1)

@@ -105,8 +105,9 @@ def test_a_run_that_fails_later_keeps_its_checkpoint(tmp_path):
 
 def test_a_folder_in_use_is_refused_by_the_process_that_has_it_until_that_ends(tmp_path, other):
     before = contents(tmp_path)
-    with pytest.raises(RecordError, match=f"in use by process {other.pid}"):
-        run(tmp_path / "run", resume=True)
+    for resume in (True, False):
+        with pytest.raises(RecordError, match=f"in use by process {other.pid}"):
+            run(tmp_path / "run", resume=resume)
     assert contents(tmp_path) == before
     other.kill()
     other.wait(timeout=10)
