@@ -22,7 +22,7 @@ def main() -> int:
     try:
         for verdict in run(jobs, processes=options.jobs):
             verdicts.append(verdict)
-            if verdict.kind not in report.PASSED and options.verbose or options.only:
+            if (verdict.kind not in report.PASSED and options.verbose) or options.only:
                 print(report.line(verdict), flush=True)
             if time.monotonic() - shown > 10:
                 shown = time.monotonic()

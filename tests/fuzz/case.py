@@ -12,7 +12,7 @@ import time
 import traceback
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,13 +20,16 @@ from d3gd.cli import call
 from d3gd.errors import D3GDError
 
 REFUSED, RIGHT = "refused", "right"  # what a case returns
+EQUAL, WRONG, EITHER = "equal", "wrong", "either"  # an attack that must change nothing; must be refused; may be either
 TRACEBACK, UNCLEAR, CRASH, MEMORY, HANG, SILENT = "traceback", "unclear", "crash", "memory", "hang", "silent"
+FUZZER = "fuzzer"  # the fuzzer itself has failed
 FAILURES = (TRACEBACK, UNCLEAR, CRASH, MEMORY, HANG, SILENT)
 
 _LONGEST = 2000  # characters that one line of an error may take
 _INTERNAL = re.compile(r"this should not happen|Traceback|internal error|\b[A-Z]\w*Warning:")
 _NOTES = ("nothing to resume in ", "left out, not finished: ")  # lines that may precede an error
 _PIPE = 1 << 20
+_NOBODY = 65534
 
 
 class BrokenError(Exception):
@@ -101,7 +104,7 @@ class Case:
     """
 
     def __init__(self, seed: str, folder: Path, tell: Callable[[str], None]) -> None:
-        self.rng = random.Random(seed)
+        self.seed, self.rng = seed, random.Random(seed)
         self.folder = folder
         self.tell = tell
         self.asks_for_much = False  # whether the attack asks for more memory than there is, in so many words
@@ -117,11 +120,16 @@ class Case:
         sys.stdout.flush(), sys.stderr.flush()
         return Outcome(code, *(_read(number) for number in (1, 2)))
 
-    def start(self, *args: str | Path, before: Callable[[], None] = lambda: None) -> Child:
-        """Call a command in a copy of this process, after ``before``."""
+    def start(self, *args: str | Path, before: Callable[[], None] = lambda: None, rights: bool = True) -> Child:
+        """Call a command in a copy of this process, after ``before``; without ``rights``, as nobody in particular."""
+        if not rights and os.geteuid() == 0:
+            for folder in (self.folder.parent, self.folder):
+                folder.chmod(0o777)  # what is closed lies deeper
 
         def action() -> int:
             before()
+            if not rights and os.geteuid() == 0:
+                os.setuid(_NOBODY)
             return call([str(arg) for arg in args])
 
         return Child(action)
@@ -186,13 +194,11 @@ def require_printable(text: str) -> None:
         raise BrokenError(UNCLEAR, f"control characters {sorted(map(ord, found))} in: {_shown(text)}")
 
 
-@contextlib.contextmanager
-def captured(folder: Path) -> Iterator[None]:
+def captured(folder: Path) -> None:
     """Send what this process prints, down to its C libraries, to files that :class:`Case` reads."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_APPEND), number)
-    yield
 
 
 def _read(number: int) -> str:

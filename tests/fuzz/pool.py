@@ -9,18 +9,19 @@ import signal
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
-from tests.fuzz.case import CRASH, HANG, RIGHT, BrokenError, Case, captured
+from tests.fuzz.case import CRASH, FUZZER, HANG, BrokenError, Case, captured
 
 _START = 180.0  # seconds for imports and for what a family prepares, before the clock of a case starts
 _MEMORY = 2 << 30  # bytes that a case may ask for beyond what the process had at its start
-_FUZZER = "fuzzer"  # the kind of a failure of the fuzzer itself
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where there is one: cases write a lot
+_IN_MEMORY = Path("/dev/shm")  # a file system without disks, where there is one: cases write a lot
 
 
 class Verdict(NamedTuple):
@@ -40,7 +41,7 @@ class Verdict(NamedTuple):
 
 
 def family_of(name: str) -> Any:
-    """The module of a family: ``case(case) -> str``, ``prepare(home)`` and ``SECONDS``."""
+    """The module of a family: ``case(case) -> str``, ``prepare(home)``, and ``SECONDS``, which a case may take."""
     return import_module(f"tests.fuzz.families.{name}")
 
 
@@ -55,14 +56,11 @@ def run(jobs: Iterable[tuple[str, int]], *, processes: int = 1) -> Iterator[Verd
             return None if stop.is_set() else next(waiting, None)
 
     def work() -> None:
-        worker = None
         try:
-            while (job := take()) is not None:
-                worker = worker if worker is not None and worker.alive else _Worker()
-                results.put(worker.run(*job))
+            with Runner() as runner:
+                while (job := take()) is not None:
+                    results.put(runner.run(*job))
         finally:
-            if worker is not None:
-                worker.end()
             results.put(None)
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(processes)]
@@ -82,13 +80,39 @@ def run(jobs: Iterable[tuple[str, int]], *, processes: int = 1) -> Iterator[Verd
             thread.join()
 
 
+class Runner:
+    """Runs one case after the other in a process that is started when it is needed, and again when it is lost."""
+
+    def __init__(self) -> None:
+        self._worker: _Worker | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._worker is not None:
+            self._worker.end()
+
+    def run(self, family: str, seed: int) -> Verdict:
+        """Run a case. One without an answer gets a second chance: a busy machine may have stalled."""
+        verdict = self._attempt(family, seed)
+        return self._attempt(family, seed) if verdict.kind == HANG else verdict
+
+    def _attempt(self, family: str, seed: int) -> Verdict:
+        if self._worker is None or not self._worker.alive:
+            self._worker = _Worker()
+        return self._worker.run(family, seed)
+
+
 class _Worker:
     """A process in a session of its own, so that it can be ended with all that it started."""
 
     def __init__(self) -> None:
         context = get_context("spawn")
         self._connection, other = context.Pipe()
-        self._folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None))
+        self._folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None))
         self._process = context.Process(target=_serve, args=(other, self._folder), daemon=True)
         self._process.start()
         other.close()
@@ -105,21 +129,25 @@ class _Worker:
                 elif word == "tell":
                     attack = content
                 else:
-                    return Verdict(family, seed, *content[:1], attack, content[1], time.monotonic() - began)
+                    kind, said = content
+                    return Verdict(family, seed, kind, attack, said, time.monotonic() - began)
             kind, said = HANG, f"no answer for {limit:.0f} s"
         except (EOFError, ConnectionResetError):
-            self._process.join(10)
-            code = self._process.exitcode
-            name = signal.Signals(-code).name if code is not None and code < 0 else f"exit {code}"
-            words = (self._folder / "err").read_text(errors="backslashreplace").split()
-            kind, said = CRASH, f"the process died: {name} {' '.join(words)[-300:]}"
+            kind, said = CRASH, f"the process died: {self._last_words()}"
         self.end()
         return Verdict(family, seed, kind, attack, said, time.monotonic() - began)
+
+    def _last_words(self) -> str:
+        self._process.join(10)
+        code = self._process.exitcode
+        words = (self._folder / "err").read_text(errors="backslashreplace").split()
+        name = signal.Signals(-code).name if code is not None and code < 0 else f"exit {code}"
+        return f"{name} {' '.join(words)[-300:]}".strip()
 
     def end(self) -> None:
         self.alive = False
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid or 0, signal.SIGKILL) if self._process.pid else None
+            os.killpg(self._process.pid, signal.SIGKILL)  # type: ignore[arg-type]
         self._process.kill()
         self._process.join()
         self._connection.close()
@@ -127,12 +155,13 @@ class _Worker:
 
 
 def _serve(connection: Any, folder: Path) -> None:
-    """What a worker does: cases, one after the other."""
+    """What a worker does: cases, one after the other, until nobody asks for more."""
     os.setsid()
-    os.environ["COLUMNS"] = "200"
+    os.environ["COLUMNS"] = "200"  # tables are printed whole
     os.chdir(folder)
-    with captured(folder):
-        prepared: set[str] = set()
+    captured(folder)
+    prepared: set[str] = set()
+    with contextlib.suppress(EOFError):
         while True:
             name, seed = connection.recv()
             family = family_of(name)
@@ -144,20 +173,19 @@ def _serve(connection: Any, folder: Path) -> None:
             place.mkdir()
             os.chdir(place)
             connection.send(("begin", family.SECONDS))
-            connection.send(("done", _verdict(family, name, seed, place, lambda text: connection.send(("tell", text)))))
+            verdict = _verdict(family, Case(f"{name}:{seed}", place, lambda text: connection.send(("tell", text))))
             os.chdir(folder)
             _remove(place)
+            connection.send(("done", verdict))
 
 
-def _verdict(family: Any, name: str, seed: int, folder: Path, tell: Any) -> tuple[str, str]:
+def _verdict(family: Any, case: Case) -> tuple[str, str]:
     try:
-        return family.case(Case(f"{name}:{seed}", folder, tell)), ""
+        return family.case(case), ""
     except BrokenError as broken:
         return broken.kind, str(broken)
     except Exception:
-        import traceback
-
-        return _FUZZER, traceback.format_exc()
+        return FUZZER, traceback.format_exc()
 
 
 def _limit_memory() -> None:

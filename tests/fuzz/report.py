@@ -5,14 +5,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.fuzz.case import FAILURES, REFUSED, RIGHT
+from tests.fuzz.case import FAILURES, FUZZER, REFUSED, RIGHT
 from tests.fuzz.pool import Verdict
 
 PASSED = (REFUSED, RIGHT, "interrupted")
 _COLUMNS = {
     "refused in words": (REFUSED,),
     "accepted and right": (RIGHT, "interrupted"),
-    "tracebacks": ("traceback", "fuzzer"),
+    "tracebacks": ("traceback", FUZZER),
     "unclear words": ("unclear",),
     "crashes": ("crash",),
     "memory": ("memory",),
@@ -56,8 +56,14 @@ def table(verdicts: Sequence[Verdict]) -> str:
         counts = [sum(kinds[kind] for kind in chosen) for chosen in _COLUMNS.values()]
         rows.append([name, str(kinds.total()), *map(str, counts)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
-    rule = "|" + "|".join(":" + "-" * width + "-" if i == 0 else "-" * (width + 1) + ":" for i, width in enumerate(widths)) + "|"
+    lines = [
+        "| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+    rule = (
+        "|"
+        + "|".join(":" + "-" * width + "-" if i == 0 else "-" * (width + 1) + ":" for i, width in enumerate(widths))
+        + "|"
+    )
     return "\n".join([lines[0], rule, *lines[1:]])
 
 

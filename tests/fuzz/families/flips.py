@@ -96,8 +96,9 @@ def _damage(case: Case) -> str:
                       [60, 8, 6, 4, 4, 4, 4, 3, 4, 3])[0]  # fmt: skip
     place = rng.randrange(len(data)) if data else 0
     if how in ("flip", "flips") and data:
-        for place in [place, *(rng.randrange(len(data)) for _ in range(0 if how == "flip" else rng.randrange(1, 20)))]:
-            data[place] ^= 1 << rng.randrange(8)
+        others = rng.randrange(1, 20) if how == "flips" else 0
+        for at in [place, *(rng.randrange(len(data)) for _ in range(others))]:
+            data[at] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
     elif how == "cut":
         path.write_bytes(data[:place])
