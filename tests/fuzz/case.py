@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from d3gd.cli import call
-from d3gd.errors import D3GDError
+from d3gd.errors import D3GDError, PatienceWarning
 
 REFUSED, RIGHT = "refused", "right"  # what a case returns
 EQUAL, WRONG, EITHER = "equal", "wrong", "either"  # an attack that must change nothing; must be refused; may be either
@@ -27,7 +27,7 @@ FAILURES = (TRACEBACK, UNCLEAR, CRASH, MEMORY, HANG, SILENT)
 
 _LONGEST = 2000  # characters that one line of an error may take
 _INTERNAL = re.compile(r"this should not happen|Traceback|internal error|\b[A-Z]\w*Warning:")
-_NOTES = ("nothing to resume in ", "left out, not finished: ")  # lines that may precede an error
+_NOTES = ("nothing to resume in ", "left out, not finished: ", "warning: ")  # lines that may precede an error
 _PIPE = 1 << 20
 _NOBODY = 65534
 
@@ -145,7 +145,7 @@ class Case:
             if self.asks_for_much:
                 return REFUSED
             raise BrokenError(MEMORY, said)
-        if code not in (0, 2, 3, 130) or _INTERNAL.search(err):
+        if code not in (0, 2, 3, 130, 143) or _INTERNAL.search(err):
             raise BrokenError(TRACEBACK, f"exit {code}: {said}")
         lines = [line for line in lines if not line.startswith(_NOTES)]
         if code == 2 and (len(lines) != 1 or not lines[0].startswith("error: ")):
@@ -163,6 +163,7 @@ class Case:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 warnings.simplefilter("ignore", ResourceWarning)  # an earlier case's, collected late
+                warnings.simplefilter("ignore", PatienceWarning)  # words are what is wanted
                 return RIGHT, function(*args, **kwargs)
         except D3GDError as error:
             text = str(error)

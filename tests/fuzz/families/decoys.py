@@ -9,7 +9,7 @@ from pathlib import Path
 from d3gd.cli import call
 from tests.fuzz.case import RIGHT, Case, Outcome, silent
 
-SECONDS = 2.0
+SECONDS = 1.0
 
 
 def prepare(home: Path) -> None:

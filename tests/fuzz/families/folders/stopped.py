@@ -30,7 +30,7 @@ def signalled(case: Case) -> str:
         child.kill(number)
         outcome = child.wait()
         if number != signal.SIGKILL and outcome.code not in (-number, 0):  # too late, or lost while Python imports
-            case.judge(Outcome(130 if outcome.code == 143 else outcome.code, *outcome[1:]))
+            case.judge(outcome)
         if number == signal.SIGINT and outcome.code not in (0, 130):
             silent(f"an interrupted run ends with {outcome.code}: {outcome.err}")
         early = outcome.code == -signal.SIGTERM and _checkpoints() == saved  # nothing was computed that could be lost
