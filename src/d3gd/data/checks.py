@@ -17,7 +17,7 @@ _MOST = 1 << 34  # numbers in one array: 128 GiB
 def check_sizes(**sizes: Any) -> None:
     """Refuse anything but whole numbers of 1 or more, none of which alone is too large for an array."""
     for name, value in sizes.items():
-        count(name, value, least=1)
+        count(name, value, least=1, error=ProblemError)
         check_room(**{name: value})
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from d3gd.arrays import Floats, Ints
 from d3gd.data.checks import check_alpha, check_block, check_room, check_sizes
+from d3gd.errors import ProblemError
 from d3gd.random import generator
 from d3gd.validation import count
 
@@ -78,7 +79,7 @@ def mixture_with_test_set(
     *, test_samples: int, seed: int, classes: int, features: int, **train: Any
 ) -> tuple[Floats, Ints, tuple[Floats, Ints] | None]:
     """What `dirichlet_mixture` and `mixture_test_set` draw from one seed; no test set for no test samples."""
-    count("test_samples", test_samples, least=0)
+    count("test_samples", test_samples, least=0, error=ProblemError)
     X, y = dirichlet_mixture(seed=seed, classes=classes, features=features, **train)
     if not test_samples:
         return X, y, None

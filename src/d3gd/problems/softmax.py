@@ -11,10 +11,9 @@ from d3gd.data.checks import check_room
 from d3gd.errors import ProblemError
 from d3gd.problems.checks import check_ids, check_samples
 from d3gd.problems.classification import LinearClassification, real, row_slices
+from d3gd.validation import CLASSES
 
 Part = tuple[Array, Array]
-
-_MOST_CLASSES = 1 << 16  # unless there are more samples, a larger label is none
 
 
 class SoftmaxRegression(LinearClassification):
@@ -215,7 +214,7 @@ def softmax_regression(
 def _classes(labels: Sequence[Ints]) -> int:
     """How many classes there are, by the largest label; one that stands for something else is refused."""
     largest, samples = max(int(y.max()) for y in labels), sum(map(len, labels))
-    if largest >= max(samples, _MOST_CLASSES):
+    if largest >= max(samples, CLASSES):
         raise ProblemError(
             f"there is a label {largest} among {samples} samples; number the classes with integers 0, 1, 2, ..."
         )

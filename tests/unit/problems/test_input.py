@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from d3gd.errors import D3GDError
+from d3gd.errors import ProblemError
 from d3gd.problems import (
     Quadratic,
     SigmoidClassification,
@@ -100,7 +100,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
 @pytest.mark.parametrize("make", [sigmoid_classification, mixture_classification, digits_classification])
 @pytest.mark.parametrize("batch", [0, -1, 2**31, 2**62, 2**63 - 1, 2**63, np.int64(2**63 - 1)])
 def test_a_mini_batch_that_no_memory_holds_is_refused(make, batch):
-    with pytest.raises(D3GDError, match="batch = "):
+    with pytest.raises(ProblemError, match="batch = "):
         make(agents=3, batch=batch)
 
 
@@ -119,6 +119,6 @@ def test_numbers_may_be_those_of_numpy():
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused_in_one_line_that_says_where(case):
     make, message = BAD[case]
-    with pytest.raises(D3GDError, match=message) as caught:
+    with pytest.raises(ProblemError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
