@@ -175,7 +175,7 @@ def _structure_changed(case: Case, name: str, content: dict[str, Any]) -> tuple[
         (WRONG, f"[[{table}]]", lambda: text.replace(f"[{table}]", f"[[{table}]]")),
         (WRONG, f"{table} = 1", lambda: f"{table} = 1\n" + _without(content, table)),
         (WRONG, f"{table} = []", lambda: f"{table} = []\n" + _without(content, table)),
-        (WRONG, f"empty [{table}]", lambda: f"[{table}]\n".join([_without(content, table), ""])),
+        (EITHER if table in ("conditions", "target") else WRONG, f"empty [{table}]", lambda: f"[{table}]\n".join([_without(content, table), ""])),
         (EITHER, f"no [{table}]", lambda: _without(content, table)),
         (WRONG, "no iterations", lambda: _without(content, "iterations")),
         (WRONG, f"arrays nested {deep} deep", lambda: f"deep = {'[' * deep}{']' * deep}\n{text}"),

@@ -182,7 +182,7 @@ def _matrix(rng: random.Random, old: Any) -> tuple[str, Any]:
 
 
 def _sequence(rng: random.Random, old: Any) -> tuple[str, Any]:
-    wrong = [3, "text" * 9, object(), [object()], [None], [[[]]], {"a": 1}, [math.nan], lambda: old, np.array(3)]
+    wrong = [3, "text" * 9, object(), [object()], [None], [[[]]], {"a": 1}, [math.nan], lambda *args: old, np.array(3)]
     other = type(old)(reversed(old))
     return _drawn(rng, {EQUAL: [old], WRONG: wrong, EITHER: [[], None, other, [*old, *old], iter(old)]})
 

@@ -65,11 +65,11 @@ def _trusted_links(data: bytes) -> tuple[int, int] | None:
     except (UnicodeDecodeError, csv.Error):
         return None
     rows = [row for row in rows if row]
-    if not rows or rows[0].count("source") < 1 or rows[0].count("target") < 1:
+    if not rows or rows[0].count("source") != 1 or rows[0].count("target") != 1:
         return None
-    width = [len(rows[0]) - 1 - rows[0][::-1].index(name) for name in ("source", "target")]
+    places = [rows[0].index(name) for name in ("source", "target")]
     try:
-        pairs = [tuple(row[place].strip() for place in width) for row in rows[1:]]
+        pairs = [tuple(row[place].strip() for place in places) for row in rows[1:]]
     except IndexError:
         return None
     if not pairs or any(not name for pair in pairs for name in pair):
