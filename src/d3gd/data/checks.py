@@ -8,7 +8,7 @@ import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.errors import ProblemError
-from d3gd.validation import count
+from d3gd.validation import count, shown
 
 _LEAST_ALPHA = 1e-6  # one class per agent already; far below, logarithms overflow
 _MOST = 1 << 34  # numbers in one array: 128 GiB
@@ -24,17 +24,20 @@ def check_sizes(**sizes: Any) -> None:
 def check_room(**sizes: int) -> None:
     """Refuse an array of these sizes that is larger than any memory, before it is made."""
     if math.prod(map(int, sizes.values())) > _MOST:
-        shown = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-        raise ProblemError(f"{shown}: an array may hold {_MOST:,} numbers; make it smaller")
+        told = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+        raise ProblemError(f"{told}: an array may hold {_MOST:,} numbers; make it smaller")
 
 
 def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
     """Return one positive Dirichlet concentration per agent, from one number or one per agent."""
-    values = np.asarray(alpha, dtype=np.float64)
+    try:
+        values = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ProblemError(f"alpha = {shown(alpha)}; give one number, or one for each of {agents} agents") from None
     if values.shape not in ((), (agents,)):
         raise ProblemError(f"alpha has shape {values.shape}; give one number, or one for each of {agents} agents")
     if not (np.isfinite(values).all() and values.min() >= _LEAST_ALPHA):
-        raise ProblemError(f"alpha = {alpha}; every concentration must be a finite number of {_LEAST_ALPHA:g} or more")
+        raise ProblemError(f"alpha = {shown(alpha)}; every concentration must be a number of {_LEAST_ALPHA:g} or more")
     return np.broadcast_to(values, (agents,))
 
 

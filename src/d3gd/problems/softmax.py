@@ -181,7 +181,7 @@ def softmax_regression(
     names = [name for name, _ in named] + ["the test set"]
 
     features = pairs[0][0].shape[1]
-    classes = _classes([y for _, y in everything]) if classes is None else int(classes)
+    classes = class_count([y for _, y in everything]) if classes is None else int(classes)
     for name, (X, y) in zip(names, everything, strict=False):
         if X.shape[1] != features:
             raise ProblemError(
@@ -211,7 +211,7 @@ def softmax_regression(
     )
 
 
-def _classes(labels: Sequence[Ints]) -> int:
+def class_count(labels: Sequence[Ints]) -> int:
     """How many classes there are, by the largest label; one that stands for something else is refused."""
     largest, samples = max(int(y.max()) for y in labels), sum(map(len, labels))
     if largest >= max(samples, CLASSES):
