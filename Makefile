@@ -1,6 +1,7 @@
 # make reproduce   the paper's figures and the table of its claims, into results/
 # make test        lint, types and the test suite
-# make fuzz      the property tests with new draws, FUZZ times as many (30 by default)
+# make fuzz        attacks on settings, files, folders, arguments and ranks, counted in docs/fuzz.md (QUICK=1 for a tenth)
+# make fuzz-properties   the property tests with new draws, FUZZ times as many (30 by default)
 # make study       the study of PerronD3GD, into docs/study (QUICK=1 for minutes instead of half an hour)
 # make bench       targets of speed and memory, measured, into docs/benchmarks.md (QUICK=1 for fewer repeats)
 # make audit       the pinned versions against known vulnerabilities; needs a network
@@ -19,7 +20,7 @@ OUT    ?= results
 SEEDS  ?= 10
 FUZZ   ?= 30
 
-.PHONY: reproduce study bench fuzz test lint types suite audit clean
+.PHONY: reproduce study bench fuzz fuzz-properties test lint types suite audit clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
@@ -43,6 +44,9 @@ suite: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz $(if $(QUICK),--cases 1000,--cases 10000 --out docs/fuzz.md)
+
+fuzz-properties: $(VENV)/.dev
 	D3GD_FUZZ=$(FUZZ) $(BIN)/python -m pytest -n 2 -m hypothesis
 
 $(VENV)/.core: pyproject.toml constraints.txt
