@@ -132,7 +132,7 @@ def test_impossible_step_sizes_are_refused(step_size):
 
 def test_known_perron_weights_leave_nothing_to_warm_up_or_to_average():
     for choice in ({"warmup": 3}, {"averaged": True}):
-        with pytest.raises(SettingsError, match="tracks nothing"):
+        with pytest.raises(SettingsError, match="warmup and averaged"):
             d3gd.DiDGD(step_size=0.1, perron="known", **choice)
 
 
