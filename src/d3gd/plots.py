@@ -144,7 +144,7 @@ def _chosen(metrics: Sequence[str], results: Mapping[str, Result]) -> list[str]:
     missing = [name for name in names if name not in recorded]
     if missing or not names:
         what = f"metric {missing[0]!r} is" if missing else "stationarity and disagreement are"
-        raise RecordError(f"{what} not recorded in all of these runs; choose among {', '.join(recorded) or 'none'}")
+        raise RecordError(f"{what} not recorded in all of these runs; choose from {', '.join(recorded) or 'none'}")
     return names
 
 

@@ -65,7 +65,7 @@ def refused(d3gd: Command, path: str, *words: str) -> None:
         # The run
         ({"iterations": -1}, ("iterations = -1", "0 or more")),
         ({"every": 0}, ("every = 0", "1 or more")),
-        ({"metrics": ["stationarty"]}, ("'stationarty'", "choose among", "disagreement")),
+        ({"metrics": ["stationarty"]}, ("'stationarty'", "choose from", "disagreement")),
         ({"target": {"accuracy": 0.1}}, ("'accuracy'", "does not record", "disagreement")),
     ],
 )

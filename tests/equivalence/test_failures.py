@@ -235,5 +235,5 @@ def test_state_fields_must_say_what_they_follow():
     class Vague(NamedTuple):
         x: np.ndarray
 
-    with pytest.raises(d3gd.D3GDError, match="does not say what it follows"):
+    with pytest.raises(d3gd.D3GDError, match="has no declared kind"):
         kinds(Vague(np.zeros(3)))

@@ -128,7 +128,7 @@ class D3GD(Algorithm[D3GDState]):
         hat = summing.look(net, sums, now)
         if self.rule == "exact":
             push = gamma / n * (now.g / y - hat.g)
-            abar = self._moved(net, s.abar, self._minimiser(net, s, sent.x, hat.x, push), k)
+            abar = self._moved(net, s.abar, self._minimizer(net, s, sent.x, hat.x, push), k)
             now = now._replace(a=self.weights(net, s._replace(abar=abar)))
             mixed = net.mix(now.a, sent.x)
         else:
@@ -147,7 +147,7 @@ class D3GD(Algorithm[D3GDState]):
         v = design_residual(net, mixed, hat.x, now.g, hat.g, now.y, **factors)
         return 2 * net.dot(v, received, origin=hat.x)
 
-    def _minimiser(self, net: Network, s: D3GDState, received: Received, hat: Floats, push: Floats) -> Floats:
+    def _minimizer(self, net: Network, s: D3GDState, received: Received, hat: Floats, push: Floats) -> Floats:
         r"""Return :math:`\arg\min_{\bar A} J_k((1-\delta)\bar A + \delta A^0)`.
 
         Up to a constant, row i of :math:`J_k(A)` is :math:`\|a_i X - \hat x - \frac{\gamma}{n}(g_i/y_i - \hat g)\|^2`.

@@ -79,5 +79,5 @@ def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None, conditio
         return usual(conditions) | own
     names = [name.strip() for name in only if name.strip()]
     if not names:
-        raise SettingsError(f"no method is left to compare; choose among {', '.join([*usual(), *own])}")
+        raise SettingsError(f"no method is left to compare; choose from {', '.join([*usual(), *own])}")
     return {name: own[name] if name in own else named(name) for name in names}

@@ -60,7 +60,7 @@ class Comparison:
             if row.method == method:
                 return row
         known = ", ".join(one_line(row.method) for row in self.rows)
-        raise D3GDError(f"no method {method!r} was compared; choose among {known}")
+        raise D3GDError(f"no method {method!r} was compared; choose from {known}")
 
     def show(self) -> None:
         """Print the table, and how to read it."""

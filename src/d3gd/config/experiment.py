@@ -264,7 +264,7 @@ def _check_part(part: str, table: Table, where: str, given: Table | None = None)
     kinds = KINDS[part]
     where = f"{where}: [{part}]"
     if "kind" not in table:
-        raise SettingsError(f"{where} kind is missing; choose among {', '.join(kinds)}")
+        raise SettingsError(f"{where} kind is missing; choose from {', '.join(kinds)}")
     if not isinstance(table["kind"], str) or table["kind"] not in kinds:
         raise unknown(f"{where} kind", str(table["kind"]), list(kinds))
     rest = {key: value for key, value in table.items() if key != "kind"}

@@ -43,7 +43,7 @@ def unknown(what: str, found: str, allowed: Sequence[str]) -> SettingsError:
     """Return the error for a name that is none of those allowed, with the closest of them."""
     close = difflib.get_close_matches(found, allowed, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return SettingsError(f"{what} {shown(found)} is not known; {hint}choose among {', '.join(allowed) or 'none'}")
+    return SettingsError(f"{what} {shown(found)} is not known; {hint}choose from {', '.join(allowed) or 'none'}")
 
 
 @contextmanager

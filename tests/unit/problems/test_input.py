@@ -81,7 +81,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "asymmetric": (lambda: Quadratic(np.array([[[1.0, 0.5], [0.0, 1.0]]]), np.ones((1, 2))), "not symmetric"),
     "indefinite": (lambda: Quadratic(-np.eye(2)[None], np.ones((1, 2))), "eigenvalue -1"),
-    "quadratic shapes": (lambda: Quadratic(np.eye(2), np.ones((1, 2))), "do not fit"),
+    "quadratic shapes": (lambda: Quadratic(np.eye(2), np.ones((1, 2))), "do not match"),
     "conditioning": (lambda: quadratic(agents=2, dim=2, conditioning=0.5), "conditioning = 0.5"),
     "heterogeneity": (lambda: quadratic(agents=2, dim=2, heterogeneity=-1.0), "heterogeneity = -1.0"),
     "gradient shape": (
