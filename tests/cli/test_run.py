@@ -117,7 +117,7 @@ def test_plot_leaves_out_what_is_not_finished(experiment: Write, d3gd: Command) 
     Path("begun").mkdir()
     outcome = d3gd("plot", "begun", "done")
     assert outcome.code == 0
-    assert outcome.err == "left out, not finished: begun\n"
+    assert outcome.err == "skipped, not finished: begun\n"
 
 
 def test_a_legend_names_only_what_differs(experiment: Write, d3gd: Command) -> None:
