@@ -249,7 +249,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(whole: Path) -> None:
     assert stopped.code == 130
     assert stopped.err.count("\n") == 1
     assert not (whole / "out" / "result.json").exists()
-    command = stopped.err.strip().rpartition("go on with: d3gd ")[2]
+    command = stopped.err.strip().rpartition("continue with: d3gd ")[2]
     resumed = finish(start(*command.split(), cwd=whole))
     assert resumed.code == 0, resumed
     same_as_whole(whole / "out")

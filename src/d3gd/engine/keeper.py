@@ -65,7 +65,7 @@ class Keeper:
             if self._out is not None and run.ranks.ranks > 1:
                 kinds(state)  # fail before the first iteration, not at the first checkpoint
         facts, arrays = (self._folder.found() if self._folder is not None else None) or ({}, {})
-        facts = json.loads(run.ranks.told(json.dumps(facts)))
+        facts = json.loads(run.ranks.broadcast(json.dumps(facts)))
         self._began = time.perf_counter()
         if not facts:
             return Position(0, state)
