@@ -268,9 +268,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group during construction; afterwards the model's length is fixed."""
         if self._made:
-            raise SettingsError(
-                "a model in training cannot grow; pass all groups of parameters to the constructor"
-            )
+            raise SettingsError("a model in training cannot grow; pass all groups of parameters to the constructor")
         super().add_param_group(param_group)
 
     def _current(self) -> Algorithm[Any]:
