@@ -59,7 +59,7 @@ audit: $(AUDIT)/.done
 	@if found=$$($(AUDIT)/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt \
 	    2>$(AUDIT)/log); then echo "audit: no known vulnerability in constraints.txt"; \
 	elif test -n "$$found"; then echo "$$found"; exit 1; \
-	else echo "audit: no answer about every pin; it needs a network (details: $(AUDIT)/log)"; exit 1; fi
+	else echo "audit: not every pin could be checked; it needs a network (details: $(AUDIT)/log)"; exit 1; fi
 
 $(AUDIT)/.done:
 	@$(PYTHON) -m venv $(AUDIT)

@@ -146,19 +146,23 @@ class Network:
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
         return told[self._place[carrier], np.arange(self.n)], carrier >= 0
 
-    def mix(self, a: Floats, received: Received) -> Floats:
+    def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i.
 
         Args:
             a: One weight per edge.
             received: What an exchange brought: ``inbox.x``.
+            double: Compute in double precision, whatever was sent: for sums over agents that must be conserved.
         """
         self._require(received, a)
         # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time, but which
         # also spares a copy where rows are in two places.
         numbers = self.graph.sources.size * math.prod(received.shape[1:])
         pays = self._meter.compiled if received.apart else self._meter.large
-        return self._compiled.mix(a, *received.parts()) if pays(numbers) else self._plain.mix(a, received.joined())
+        dtype = np.float64 if double else received.dtype
+        if pays(numbers):
+            return self._compiled.mix(a, *received.parts(), dtype)
+        return self._plain.mix(a, received.joined(), dtype)
 
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
@@ -229,6 +233,10 @@ class Network:
         """Return values in the precision of the models, so that results keep it."""
         return values.astype(self.dtype, copy=False)
 
+    def residual(self, values: Floats, sent: Floats) -> Floats | float:
+        """Return what rounding to the precision of messages took away; zero where nothing was rounded."""
+        return 0.0 if values.dtype == sent.dtype else values - sent
+
     def eye(self) -> Floats:
         """Return the unit vector :math:`e_i` of each agent, as the rows of an array."""
         rows = self.vectors()
@@ -252,7 +260,8 @@ class Network:
 
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
-        return self.precise(Y[self._places, self.agents][:, None])
+        own: Floats = Y[self._places, self.agents][:, None]
+        return own
 
     def draw(self, k: int) -> Floats:
         """Return a uniform number per agent, keyed by (seed, agent, iteration)."""

@@ -23,6 +23,7 @@ from d3gd.steady.oracle import (
     steady_disagreement,
     steady_gradient,
 )
+from d3gd.validation import is_positive, not_negative, shown
 
 __all__ = [
     "Constants",
@@ -177,9 +178,9 @@ def step_bounds(A: CSR | Floats, L: float, C0: float = 0.0) -> StepBounds:
         >>> round(bounds.printed / bounds.consensus, 6), bounds.descent
         (2.0, 0.25)
     """
-    _require_positive("L", L)
-    if not (math.isfinite(C0) and C0 >= 0):
-        raise SettingsError(f"C0 = {C0!r}: it bounds a transient; give a finite number of 0 or more")
+    if not is_positive(L):
+        raise SettingsError(f"L = {shown(L)}: it must be a finite number above 0")
+    C0 = not_negative("C0", C0)
     c = constants(A)
     consensus = c.n * c.gap / (L * math.sqrt(c.C_pi1 * (c.C_pi2 + C0))) if c.n > 1 else math.inf
     gradient = math.sqrt(c.n**3 * c.gap**2 / (80 * (c.C_pi2 + C0 / c.gap)))
@@ -274,11 +275,6 @@ def design_gradient(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, p
 def _design_terms(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, pi: Floats) -> tuple[Floats, Floats]:
     scaled = G / y[:, None]
     return A @ X - pi @ X, step_size / len(X) * (scaled - pi @ scaled)
-
-
-def _require_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise SettingsError(f"{name} = {value!r}: it must be a finite number above 0")
 
 
 def _table(rows: list[tuple[str, Any]]) -> str:

@@ -12,10 +12,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import d3gd as library
-from d3gd.cli.base import printable
 from d3gd.cli.calling import call
 from d3gd.config.experiment import KINDS, load
-from d3gd.errors import PatienceWarning, WeightsError
+from d3gd.errors import PatienceWarning, WeightsError, printable
 from tests.cli.conftest import Outcome
 
 Write = Callable[..., str]

@@ -12,6 +12,7 @@ import typer
 
 from d3gd import cli
 from tests.cli.conftest import Outcome
+from tests.helpers.launching import require
 
 Command = Callable[..., Outcome]
 
@@ -70,6 +71,8 @@ def test_the_readme_is_short_and_shows_a_picture() -> None:
 def test_code_runs_and_prints_what_is_shown(
     page: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if "import torch" in code:
+        require("torch")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # a comparison's runs are few and short: no processes for them
     shown = re.search(rf"{re.escape(code)}```\n\n```text\n(.*?)```", PAGES[page], flags=re.DOTALL)
@@ -135,6 +138,8 @@ def test_files_that_are_named_exist(page: str) -> None:
 @pytest.mark.parametrize("page", CURRENT)
 def test_names_of_the_package_exist(page: str) -> None:
     for name in (name for span in spans(page) for name in re.findall(r"^d3gd(?:\.[a-zA-Z]\w*)+", span)):
+        if name.startswith("d3gd.torch"):
+            require("torch")
         assert pkgutil.resolve_name(name) is not None, name
 
 

@@ -24,6 +24,23 @@ def problem():
     return part(range(GRAPH.n))
 
 
+class Spoiled(d3gd.problems.Problem):
+    """One agent's gradient is not a number at one iteration."""
+
+    dim = 3
+
+    def __init__(self, agents):
+        self.ids, self.agents = np.asarray(agents), len(agents)
+
+    def gradients(self, x, k=None):
+        return np.where(((self.ids == 4) & (k == 17))[:, None], np.nan, x - 1.0)
+
+
+def ends_badly(transport):
+    """What a run with it says in the end."""
+    return d3gd.run(d3gd.DiDGD(step_size=0.1), GRAPH, Spoiled, iterations=100, transport=transport).message
+
+
 def runs(transport):
     """Every method, as one process or as a rank that makes its own agents' data."""
     for name, method in METHODS.items():
@@ -34,11 +51,11 @@ def runs(transport):
 
 def main(out):
     with d3gd.transports.connect("mpi") as transport:
-        found = dict(runs(transport))
+        found, message = dict(runs(transport)), ends_badly(transport)
         if transport.rank == 0:
             arrays = {f"{name}/x": result.x for name, result in found.items()}
             arrays |= {f"{name}/gradients": result.metrics["gradients"] for name, result in found.items()}
-            np.savez(Path(out), ranks=transport.ranks, **arrays)
+            np.savez(Path(out), ranks=transport.ranks, message=message, **arrays)
 
 
 if __name__ == "__main__":

@@ -41,12 +41,14 @@ def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
 
 @pytest.mark.xdist_group("launches")
 def test_several_gradients_in_an_iteration_give_the_same_bits(tmp_path):
-    pytest.importorskip("mpi4py")
+    require("mpi")
     out = tmp_path / "numbers.npz"
     code, _, err = launch("mpi", 2, ROOT / "tests/equivalence/own_worker.py", out, cwd=tmp_path)
     assert code == 0, err
     with np.load(out) as file:
         assert file["ranks"] == 2
+        assert str(file["message"]) == own_worker.ends_badly(None)
+        assert "agent 4 in Spoiled is nan at iteration 17" in str(file["message"])
         for name, result in own_worker.runs(None):
             assert np.array_equal(file[f"{name}/x"], result.x), name
             assert np.array_equal(file[f"{name}/gradients"], result.metrics["gradients"]), name

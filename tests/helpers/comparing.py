@@ -1,7 +1,6 @@
 """What tests of comparisons share: a problem and a method whose results are known, and curves."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from d3gd.comparison.runs import Run
 from d3gd.comparison.scenario import Budget
 from d3gd.comparison.summary import row_of
 from d3gd.problems import Problem
-from d3gd.state import PerAgent
 
 RING = d3gd.graphs.ring(4)
 BUDGET = Budget(100)
@@ -27,38 +25,18 @@ class Distance(Problem):
         return x - self.targets
 
 
-class Models(NamedTuple):
-    x: PerAgent
-
-
 @dataclass(frozen=True, kw_only=True)
-class Idle:
+class Idle(d3gd.Algorithm):
     """A method that stands still."""
 
     step_size: float
     fault: str = ""
-    needs: ClassVar[str] = "in-neighbours"
-    survives: ClassVar[frozenset] = frozenset()
-    relies_on: ClassVar[str] = "nothing"
-    exact: ClassVar[bool] = False
-
-    def init(self, net, x0):
-        return Models(x0)
-
-    def point(self, s):
-        return s.x
 
     def step(self, net, gradient, s, k):
         if self.fault:
             raise ValueError(self.fault)
         net.exchange(x=s.x)
         return s
-
-    def weights(self, net, s):
-        return net.a0
-
-    def scale(self, net, s):
-        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +49,7 @@ class Local(Idle):
         x = s.x - self.step_size * gradient()
         for _ in range(1, self.steps):
             x = x - self.step_size * gradient(x)
-        return Models(net.mix(net.a0, net.exchange(x=x).x))
+        return s._replace(x=net.mix(net.a0, net.exchange(x=x).x))
 
 
 class Watch:

@@ -12,11 +12,11 @@ BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 
 
-def require(*launchers):
-    """Skip a test that launches what is not installed."""
-    for launcher in launchers:
-        if find_spec({"mpi": "mpi4py", "torch": "torch"}[launcher]) is None:
-            pytest.skip(f"install what launches these ranks with: pip install 'd3gd[{launcher}]'")
+def require(*extras):
+    """Skip a test that needs an extra which is not installed."""
+    for extra in extras:
+        if find_spec({"mpi": "mpi4py", "torch": "torch"}[extra]) is None:
+            pytest.skip(f"it needs an extra: pip install 'd3gd[{extra}]'")
 
 
 def command(launcher, ranks, *words):

@@ -22,15 +22,15 @@ def hears(graph):
     return [list(graph.sources[graph.indptr[i] : graph.indptr[i + 1]]) for i in range(graph.n)]
 
 
-def network(algorithm, graph, weights, seed=0):
+def network(algorithm, graph, weights, seed=0, dtype=np.float64):
     """The network that `d3gd.run` would hand to this algorithm."""
-    return Network(graph, weights, seed=seed, sees_all=algorithm.needs == "all agents")
+    return Network(graph, weights, seed=seed, sees_all=algorithm.needs == "all agents", dtype=dtype)
 
 
-def states(algorithm, graph, weights, problem, iterations, x0=None, seed=0):
+def states(algorithm, graph, weights, problem, iterations, x0=None, seed=0, dtype=np.float64):
     """Every state of an algorithm, stepped by hand."""
-    net = network(algorithm, graph, weights, seed)
-    s = algorithm.init(net, np.zeros((graph.n, problem.dim)) if x0 is None else x0)
+    net = network(algorithm, graph, weights, seed, dtype)
+    s = algorithm.init(net, np.zeros((graph.n, problem.dim), dtype=dtype) if x0 is None else x0)
     path = [s]
     for k in range(iterations):
         s = advance(algorithm, net, problem, s, k)

@@ -111,9 +111,10 @@ class ACGT(Algorithm[ACGTState]):
         g = gradient()
         begins, ends = k % self.cycle == 0, (k + 1) % self.cycle == 0
         tracked = s.tracker.at(net, g)
-        m = s.x - at(self.step_size, k) * tracked
-        sent = net.exchange(over=None if begins else s.a > 0, m=m, s=tracked)
-        x, mixed = net.mix(s.a, sent.m), net.mix(s.a, sent.s)
+        message = net.precise(tracked)
+        m = s.x - at(self.step_size, k) * message
+        sent = net.exchange(over=None if begins else s.a > 0, m=m, s=message)
+        x, mixed = net.mix(s.a, sent.m), net.mix(s.a, sent.s, double=True) + net.residual(tracked, message)
         a = net.a0 if ends else self._pruned(net, m, sent.m, k) if begins else s.a
         return ACGTState(x=x, tracker=Tracker(mixed, g), a=a)
 

@@ -120,7 +120,7 @@ class D3GD(Algorithm[D3GDState]):
     def step(self, net: Network, gradient: Gradient, s: D3GDState, k: int) -> D3GDState:
         """Take a Di-DGD step and refine the weights, the exact rule before the step and the others after it."""
         scale, summing, n = self._scale, self._sums, net.n
-        gamma, y, a = at(self.step_size, k), scale.own(net, s.Y), self.weights(net, s)
+        gamma, y, a = at(self.step_size, k), net.precise(scale.own(net, s.Y)), self.weights(net, s)
         now = Now(k=k, gamma=gamma, a=a, x=s.x, g=gradient(), y=y)
         Y, trackers = scale.message(net, s.Y, now)
         sums, message = summing.message(net, s.sums, now)

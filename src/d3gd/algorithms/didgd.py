@@ -111,7 +111,8 @@ class DiDGD(Algorithm[DiDGDState]):
             return DiDGDState(x=s.x, Y=scale.end(net, Y, net.exchange(**message), now))
         sent = net.exchange(x=s.x, **message)
         g = gradient()  # while messages are in flight
-        x = descended(net, net.mix(net.a0, sent.x), g, scale.own(net, s.Y), gamma=now.gamma, n=net.n)
+        y = net.precise(scale.own(net, s.Y))
+        x = descended(net, net.mix(net.a0, sent.x), g, y, gamma=now.gamma, n=net.n)
         return DiDGDState(x=x, Y=scale.end(net, Y, sent, now))
 
     def scale(self, net: Network, s: DiDGDState) -> Floats:

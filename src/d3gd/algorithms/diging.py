@@ -82,12 +82,16 @@ class DIGing(Algorithm[DIGingState]):
         g = gradient()
         gamma, ball = at(self.step_size, k), self.momentum * (s.x - s.was)
         tracked = s.tracker.at(net, g)
+        message = net.precise(tracked)
         if self.combine == "both":
-            tracked = tracked if k == 0 else net.mix(net.a0, net.exchange(s=tracked).s)  # s^0 = g^0, not W g^0
-            mixed = net.mix(net.a0, net.exchange(m=s.x - gamma * tracked).m)
+            if k > 0:  # s^0 = g^0, not W g^0
+                received = net.exchange(s=message).s
+                tracked = net.mix(net.a0, received, double=True) + net.residual(tracked, message)
+            mixed = net.mix(net.a0, net.exchange(m=s.x - gamma * net.precise(tracked)).m)
             return DIGingState(x=mixed + ball, tracker=Tracker(tracked, g), was=s.x)
-        after = self.combine == "after"
-        sent = net.exchange(m=s.x - gamma * tracked if after else s.x, s=tracked)
+        after, along = self.combine == "after", gamma * message
+        sent = net.exchange(m=s.x - along if after else s.x, s=message)
         mixed = net.mix(net.a0, sent.m)
-        x = mixed + ball if after else mixed - gamma * tracked + ball
-        return DIGingState(x=x, tracker=Tracker(net.mix(net.a0, sent.s), g), was=s.x)
+        x = mixed + ball if after else mixed - along + ball
+        tracker = Tracker(net.mix(net.a0, sent.s, double=True) + net.residual(tracked, message), g)
+        return DIGingState(x=x, tracker=tracker, was=s.x)

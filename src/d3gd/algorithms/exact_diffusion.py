@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
 from d3gd.network import Network
@@ -58,13 +60,17 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
 
     def init(self, net: Network, x0: Floats) -> ExactDiffusionState:
         """Start from ``x0``, without a correction."""
-        return ExactDiffusionState(x=x0, psi=x0)
+        return ExactDiffusionState(x=x0, psi=x0.astype(np.float64))
 
     def step(self, net: Network, gradient: Gradient, s: ExactDiffusionState, k: int) -> ExactDiffusionState:
         """Adapt, correct, combine."""
-        psi = s.x - at(self.step_size, k) * gradient()
+        psi = np.subtract(s.x, at(self.step_size, k) * gradient(), dtype=np.float64)
         phi = psi + s.x - s.psi
-        return ExactDiffusionState(x=(phi + net.mix(net.a0, net.exchange(phi=phi).phi)) / 2, psi=psi)
+        message = net.precise(phi)
+        new = (message + net.mix(net.a0, net.exchange(phi=message).phi, double=True)) / 2
+        x = net.precise(new)
+        # Rounding errors of phi and x are subtracted from psi too, so that the sum of x - psi does not drift.
+        return ExactDiffusionState(x=x, psi=psi - net.residual(phi, message) - net.residual(new, x))
 
     def weights(self, net: Network, s: ExactDiffusionState) -> Floats:
         """Return the weights in use, (I + W) / 2."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
 from d3gd.network import Network
@@ -58,11 +60,14 @@ class EXTRA(Algorithm[EXTRAState]):
 
     def init(self, net: Network, x0: Floats) -> EXTRAState:
         """Start from ``x0``; subtracting it makes the first iteration one of DGD."""
-        return EXTRAState(x=x0, m=x0)
+        return EXTRAState(x=x0, m=x0.astype(np.float64))
 
     def step(self, net: Network, gradient: Gradient, s: EXTRAState, k: int) -> EXTRAState:
         """Mix and step, and subtract the previous iteration with weights (I + W) / 2."""
         sent = net.exchange(x=s.x)
         push = at(self.step_size, k) * gradient()  # while messages are in flight
-        mixed = net.mix(net.a0, sent.x)
-        return EXTRAState(x=s.x + mixed - push - s.m, m=(s.x + mixed) / 2 - push)
+        mixed = net.mix(net.a0, sent.x, double=True)
+        new = s.x + mixed - push - s.m
+        x = net.precise(new)
+        # Rounding errors of x are subtracted from m too, so that the sum of x - m does not drift.
+        return EXTRAState(x=x, m=(s.x + mixed) / 2 - push - net.residual(new, x))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from d3gd.algorithms.base import Algorithm, Gradient, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
@@ -103,20 +105,21 @@ class FROST(Algorithm[FROSTState]):
         r"""Start from ``x0`` without momentum; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
         a = planned_for_mixing(net, lazy=self.combine == "before") if self.rule == "mixing" else net.everywhere_a0
         scale = Given(a) if self.perron == "known" else self._scale
-        return FROSTState(x=x0, tracker=untracked(x0), was=x0, a=a, Y=scale.init(net, x0))
+        return FROSTState(x=x0, tracker=untracked(x0.astype(np.float64)), was=x0, a=a, Y=scale.init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
         """Update the tracker with the change of the gradient, step, and mix."""
         scale, now = self._scale, Now(k=k, gamma=at(self.step_size, k), a=net.block(s.a))
         scaled = gradient() / scale.own(net, s.Y)
         tracked = s.tracker.at(net, scaled)
-        push = now.gamma / net.n * tracked
+        message = net.precise(tracked)
+        push = now.gamma / net.n * message
         after, ball = self.combine == "after", self.momentum * (s.x - s.was)
-        Y, message = scale.message(net, s.Y, now)
-        sent = net.exchange(m=s.x - push if after else s.x, s=tracked, **message)
+        Y, trackers = scale.message(net, s.Y, now)
+        sent = net.exchange(m=s.x - push if after else s.x, s=message, **trackers)
         mixed = net.mix(now.a, sent.m)
         x = mixed + ball if after else mixed - push + ball
-        tracker = Tracker(net.mix(now.a, sent.s), scaled)
+        tracker = Tracker(net.mix(now.a, sent.s, double=True) + net.residual(tracked, message), scaled)
         return s._replace(x=x, tracker=tracker, was=s.x, Y=scale.end(net, Y, sent, now))
 
     def weights(self, net: Network, s: FROSTState) -> Floats:

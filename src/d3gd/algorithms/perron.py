@@ -24,7 +24,7 @@ class PerronState(NamedTuple):
     """The memory of PerronD3GD."""
 
     x: PerAgent  # (agents, d)  models
-    w: PerAgent  # (agents, d)  corrections; they sum to zero over all agents
+    w: PerAgent  # (agents, d)  corrections per unit of the step size, in double; they sum to zero over all agents
     rule: Any  # what the rule knows: weights in use, their Perron vector
 
 
@@ -35,13 +35,13 @@ class PerronD3GD(Algorithm[PerronState]):
     Each agent steps with its exact Perron weight, corrects by what it remembers of past disagreement, and mixes:
 
     .. math::
-        m_i^k &= x_i^k - \frac{1}{\pi_i} \Big( \frac{\gamma}{n} g_i^k + w_i^k \Big), \qquad
+        m_i^k &= x_i^k - \frac{\gamma_k}{\pi_i} \Big( \frac1n g_i^k + w_i^k \Big), \qquad
         x_i^{k+1} = \sum_j a_{ij} m_j^k, \\
-        w_i^{k+1} &= w_i^k + \beta \pi_i \Big( m_i^k - \sum_j a_{ij} m_j^k \Big), \qquad w_i^0 = 0 .
+        w_i^{k+1} &= w_i^k + \frac{\beta}{\gamma_k} \pi_i \Big( m_i^k - \sum_j a_{ij} m_j^k \Big), \qquad w_i^0 = 0 .
 
     Since :math:`\pi^\top (I - A) = 0`, the corrections sum to zero at every iteration, so that the weighted mean still
     follows the mean gradient; and where the models come to rest, all messages agree and
-    :math:`\frac{\gamma}{n} g_i + w_i = 0` for each agent: a stationary point without the deviations that constant steps
+    :math:`\frac1n g_i + w_i = 0` for each agent: a stationary point without the deviations that constant steps
     leave to Di-DGD. It is what exact diffusion does with doubly stochastic weights, for row-stochastic ones; it costs
     no traffic.
 
@@ -116,7 +116,7 @@ class PerronD3GD(Algorithm[PerronState]):
 
     def init(self, net: Network, x0: Floats) -> PerronState:
         """Start from ``x0`` with nothing to correct yet."""
-        return PerronState(x=x0, w=np.zeros_like(x0), rule=self._rule(net).init(net, x0))
+        return PerronState(x=x0, w=np.zeros(x0.shape), rule=self._rule(net).init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: PerronState, k: int) -> PerronState:
         """Step, mix, and let the rule watch."""
@@ -125,13 +125,13 @@ class PerronD3GD(Algorithm[PerronState]):
         r = rule.begin(net, s.rule, now)
         (a, pi, beta), w = rule.use(net, r), rule.carry(s.rule, r, s.w)
         after = self.combine == "after"
-        m = corrected(net, s.x, now.g, w, pi, gamma=gamma, n=n) if after else s.x
+        m = net.precise(corrected(net, s.x, now.g, w, pi, gamma=gamma, n=n)) if after else s.x
         now = now._replace(a=a, m=m)
         r, message = rule.message(net, r, now)
         sent = net.exchange(m=m, **message)
-        mixed = net.mix(a, sent.m)
-        x = mixed if after else corrected(net, mixed, now.g, w, pi, gamma=gamma, n=n)
-        w = correction(net, w, pi, m, mixed, beta=beta) if self.correct else w
+        mixed = net.mix(a, sent.m, double=True)
+        x = net.precise(mixed if after else corrected(net, mixed, now.g, w, pi, gamma=gamma, n=n))
+        w = correction(net, w, pi, m, mixed, rate=beta / gamma) if self.correct else w
         return PerronState(x=x, w=w, rule=rule.end(net, r, sent, now._replace(new=x)))
 
     def weights(self, net: Network, s: PerronState) -> Floats:

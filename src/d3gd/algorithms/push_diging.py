@@ -6,7 +6,7 @@ from typing import NamedTuple
 from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.rules.push import Mass, gather, split, unit_mass
+from d3gd.rules.push import Mass, gather, remainder, split, unit_mass
 from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
@@ -71,9 +71,9 @@ class PushDIGing(Algorithm[PushDIGingState]):
         """Update the tracker with the change of the gradient, step, and push."""
         g = gradient()
         tracked = s.tracker.at(net, g)
-        pushed = s.u - at(self.step_size, k) * tracked
-        sent = net.exchange(u=split(net, pushed), s=split(net, tracked), w=split(net, s.mass.w))
-        tracker = Tracker(gather(net, sent.s), g)
+        part, pushed = net.precise(split(net, tracked)), s.u - at(self.step_size, k) * net.precise(tracked)
+        sent = net.exchange(u=split(net, pushed), s=part, w=split(net, s.mass.w))
+        tracker = Tracker(gather(net, sent.s, double=True) + remainder(net, tracked, part), g)
         return PushDIGingState(u=gather(net, sent.u), tracker=tracker, mass=s.mass.pushed(net, sent.w))
 
     def weights(self, net: Network, s: PushDIGingState) -> Floats:

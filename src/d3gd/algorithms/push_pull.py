@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.rules.push import gather, shares, split
+from d3gd.rules.push import gather, remainder, shares, split
 from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.spectrum import perron
@@ -85,9 +85,10 @@ class PushPull(Algorithm[PushPullState]):
         """Update the tracker with the change of the gradient, step, pull the models and push the trackers."""
         g = gradient()
         tracked = s.tracker.at(net, g)
-        along = at(self.step_size, k) / s.share * tracked
+        part, along = net.precise(split(net, tracked)), at(self.step_size, k) / s.share * net.precise(tracked)
         after, ball = self.combine == "after", self.momentum * (s.x - s.was)
-        sent = net.exchange(m=s.x - along if after else s.x, s=split(net, tracked))
+        sent = net.exchange(m=s.x - along if after else s.x, s=part)
         mixed = net.mix(net.a0, sent.m)
         x = mixed + ball if after else mixed - along + ball
-        return s._replace(x=x, tracker=Tracker(gather(net, sent.s), g), was=s.x)
+        tracker = Tracker(gather(net, sent.s, double=True) + remainder(net, tracked, part), g)
+        return s._replace(x=x, tracker=tracker, was=s.x)

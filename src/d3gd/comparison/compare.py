@@ -112,11 +112,8 @@ def compare(
         raise SettingsError("a graph was given, but no problem; give one too, or a function of the seed that draws it")
     else:
         scenario = Given(graph, problem, weights, conditions)
-    seeds = _SEEDS[quick] if seeds is None else seeds
-    count("seeds", seeds, least=1)
-    count("jobs", 1 if jobs is None else jobs, least=1)
-    if seeds >= TUNING:
-        raise SettingsError(f"seeds = {seeds}: it must be less than {TUNING}, where the seeds of tuning begin")
+    seeds = count("seeds", _SEEDS[quick] if seeds is None else seeds, least=1, most=TUNING - 1)
+    jobs = count("jobs", cpu_count() if jobs is None else jobs, least=1)
     if aim is not None and not np.isfinite(aim):
         raise SettingsError(f"target = {aim}: it must be a finite number, such as 0.01")
     plan = Plan(
@@ -125,10 +122,10 @@ def compare(
         budget=Budget(iterations, budget_bytes, budget_gradients),
         metric=metric or "",
         target=None if aim is None else float(aim),
-        seeds=tuple(range(first, first + int(seeds))),
+        seeds=tuple(range(first, first + seeds)),
         tuning_seeds=tuple(range(first + TUNING, first + TUNING + _TUNING_SEEDS[quick])),
         grid=_grid(steps, quick),
-        jobs=int(jobs or cpu_count()),
+        jobs=jobs,
         progress=progress,
     )
     with ExitStack() as stack:

@@ -142,14 +142,15 @@ class ConditionedNetwork(Network):
             'rule = "fixed"'
         )
 
-    def mix(self, a: Floats, received: Received) -> Floats:
+    def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij}^k x_j` over the messages that have arrived."""
         self._require(received, a)
         a = self._renormalized(a)
         if not self._buffered:
-            return super().mix(a, received)
-        self._late_matrix.data = a.astype(received.dtype, copy=False)
-        mixed: Floats = self._late_matrix @ received.joined()
+            return super().mix(a, received, double=double)
+        rows = received.joined().astype(np.float64 if double else received.dtype, copy=False)
+        self._late_matrix.data = a.astype(rows.dtype, copy=False)
+        mixed: Floats = self._late_matrix @ rows
         return mixed
 
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:

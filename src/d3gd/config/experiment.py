@@ -22,7 +22,7 @@ from d3gd.config import inputs
 from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, to_toml, unknown
 from d3gd.config.toml import read_toml
 from d3gd.engine import run
-from d3gd.errors import RecordError, SettingsError, TransportError
+from d3gd.errors import ProblemError, RecordError, SettingsError, TransportError
 from d3gd.result import Result
 from d3gd.runs import folder as layout
 from d3gd.transports.alone import Alone
@@ -91,7 +91,12 @@ class Experiment:
 
     def part(self, agents: Ints, n: int) -> Any:
         """Return the problem of some of n agents; of all agents, if their data cannot be generated separately."""
-        return self._made("problem", agents=n, seed=self.seed, block=agents)
+        given = self.parts["problem"].get("agents", n)
+        if given != n:
+            raise ProblemError(
+                f"{self.path.name}: the problem has {given} agents but the graph has {n}; make them equal"
+            )
+        return self._made("problem", agents=n, seed=self.seed, block=agents if len(agents) < n else None)
 
     def network(self) -> tuple[graphs.Digraph, Any]:
         """Return the graph and its initial weights."""

@@ -14,7 +14,7 @@ from d3gd.arrays import CSR, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.errors import D3GDError, GraphError, WeightsError
 from d3gd.problems import Problem
-from d3gd.validation import plain, shown
+from d3gd.validation import plain, shortened, shown
 from d3gd.weights import check
 
 _LINKS = "a CSV file of source,target rows, as UTF-8 text"
@@ -267,10 +267,11 @@ def _read_sparse(path: Path) -> CSR:
 
 def _read_dense(path: Path) -> Floats:
     found = reading.rows(path, _DENSE, error=WeightsError)
-    lengths = sorted({len(row) for _, row in found})
-    if lengths != [len(found)]:
-        raise WeightsError(f"{path} has {len(found)} rows of {shown(lengths)} numbers; give n rows of n numbers")
     try:
-        return np.array([[float(value) for value in row] for _, row in found])
+        rows = [[float(value) for value in row] for _, row in found]
     except ValueError as error:
-        raise WeightsError(f"{path} cannot be read ({error}); give {_DENSE}") from error
+        raise WeightsError(f"{path} cannot be read ({shortened(str(error))}); give {_DENSE}") from error
+    lengths = sorted({len(row) for row in rows})
+    if lengths != [len(rows)]:
+        raise WeightsError(f"{path} has {len(rows)} rows of {shown(lengths)} numbers; give n rows of n numbers")
+    return np.array(rows)

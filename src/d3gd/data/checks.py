@@ -8,7 +8,7 @@ import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.errors import ProblemError
-from d3gd.validation import count
+from d3gd.validation import count, shown
 
 _LEAST_ALPHA = 1e-6  # already one class per agent; far below, logarithms overflow
 _MOST = 1 << 34  # numbers in one array: 128 GiB
@@ -17,24 +17,27 @@ _MOST = 1 << 34  # numbers in one array: 128 GiB
 def check_sizes(**sizes: Any) -> None:
     """Raise an error unless all sizes are whole numbers of 1 or more that fit an array."""
     for name, value in sizes.items():
-        count(name, value, least=1)
+        count(name, value, least=1, error=ProblemError)
         check_room(**{name: value})
 
 
 def check_room(**sizes: int) -> None:
     """Raise an error if an array of these sizes would be too large, before it is allocated."""
     if math.prod(map(int, sizes.values())) > _MOST:
-        shown = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-        raise ProblemError(f"{shown}: an array may hold {_MOST:,} numbers; choose smaller ones")
+        shape = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+        raise ProblemError(f"{shape}: an array may hold {_MOST:,} numbers; choose smaller ones")
 
 
 def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
     """Return one positive Dirichlet concentration per agent, from one number or one per agent."""
-    values = np.asarray(alpha, dtype=np.float64)
+    try:
+        values = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ProblemError(f"alpha = {shown(alpha)}; give one number, or one for each of {agents} agents") from None
     if values.shape not in ((), (agents,)):
         raise ProblemError(f"alpha has shape {values.shape}; give one number, or one for each of {agents} agents")
     if not (np.isfinite(values).all() and values.min() >= _LEAST_ALPHA):
-        raise ProblemError(f"alpha = {alpha}; every concentration must be a finite number of {_LEAST_ALPHA:g} or more")
+        raise ProblemError(f"alpha = {shown(alpha)}; every concentration must be a number of {_LEAST_ALPHA:g} or more")
     return np.broadcast_to(values, (agents,))
 
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from d3gd.arrays import Floats, Ints
 from d3gd.data.checks import check_alpha, check_block, check_room, check_sizes
+from d3gd.errors import ProblemError
 from d3gd.random import generator
-from d3gd.validation import count
+from d3gd.validation import CLASSES, count
 
 _MEANS, _AGENT, _TEST = 0, 1, 2  # key tags: one independent family of draws each
 
@@ -54,6 +55,7 @@ def dirichlet_mixture(
         ((1, 100, 10), (1, 100))
     """
     check_sizes(agents=agents, classes=classes, features=features, samples=samples)
+    count("classes", classes, least=1, most=CLASSES, error=ProblemError)
     concentration, chosen = check_alpha(alpha, agents), check_block(block, agents)
     check_room(agents=chosen.size, samples=samples, features=features)
     means = class_means(seed=seed, classes=classes, features=features)
@@ -78,10 +80,11 @@ def mixture_with_test_set(
     *, test_samples: int, seed: int, classes: int, features: int, **train: Any
 ) -> tuple[Floats, Ints, tuple[Floats, Ints] | None]:
     """The draws of `dirichlet_mixture` and `mixture_test_set` from one seed; None without test samples."""
-    count("test_samples", test_samples, least=0)
+    count("test_samples", test_samples, least=0, error=ProblemError)
     X, y = dirichlet_mixture(seed=seed, classes=classes, features=features, **train)
     if not test_samples:
         return X, y, None
+    check_room(test_samples=test_samples, features=features)
     return X, y, mixture_test_set(seed=seed, classes=classes, features=features, samples=test_samples)
 
 

@@ -9,6 +9,7 @@ from d3gd.data.checks import check_alpha, check_labels, check_sizes
 from d3gd.data.mixture import dirichlet
 from d3gd.errors import ProblemError
 from d3gd.random import generator
+from d3gd.validation import is_number, shown
 
 _SPLIT, _HOLD_OUT = 4, 5  # key tags: one independent family of draws each
 
@@ -96,8 +97,8 @@ def hold_out(X: Array, y: Array, *, fraction: float, seed: int = 0) -> tuple[tup
         (6, 2, 2)
     """
     X, y = _labelled(X, y)
-    if not 0.0 <= fraction < 1.0:
-        raise ProblemError(f"fraction = {fraction}; the share held out is at least 0 and below 1")
+    if not (is_number(fraction) and 0.0 <= fraction < 1.0):
+        raise ProblemError(f"fraction = {shown(fraction)}; the share held out is at least 0 and below 1")
     labels, counts = np.unique(y, return_counts=True)
     wanted = fraction * counts
     shares = np.floor(wanted).astype(np.int64)

@@ -97,7 +97,7 @@ def divided(problem: Any, halo: Halo, n: int) -> tuple[Any, Any]:
         made = problem(agents) if callable(problem) and not isinstance(problem, Problem) else problem
         _require_problem(made, ranks.ranks > 1)
         if made.agents not in (n, len(agents)) or (made is problem and made.agents != n):
-            raise ProblemError(_misfit(made.agents, len(agents), n, made is problem))
+            raise ProblemError(_misfit(made.agents, len(agents), n, whole=made is problem))
         part = made.restrict(agents) if made.agents > len(agents) else made
     if ranks.ranks == 1:
         return part, part
@@ -121,7 +121,7 @@ def _require_problem(made: Any, several: bool) -> None:
         )
 
 
-def _misfit(found: int, agents: int, n: int, whole: bool) -> str:
-    if whole:
+def _misfit(found: int, agents: int, n: int, *, whole: bool) -> str:
+    if whole or agents == n:
         return f"the problem has {found} agents but the graph has {n}; make them equal"
     return f"asked for {agents} agents, the function returned a problem of {found}; return just these"

@@ -47,7 +47,7 @@ def loop(
     method, net, ranks = run.method, run.net, run.ranks
     gradient = _gradients(run)
     gradient.count, net.bytes_sent = at.gradients, at.bytes_sent
-    first, kept = at.k, _is_small(at.state)
+    first, kept = at.k, not ranks.any(not _is_small(at.state))
     sound: Position | None = None
     status: Status | None = None
     message = ""

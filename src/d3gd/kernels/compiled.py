@@ -147,8 +147,16 @@ def _project(first, last, indptr, edges, projected):  # type: ignore[no-untyped-
             result[j] = less if not less <= 0 else 0.0
 
 
+def _mixing(sent: Any, mixed: Any) -> tuple[Any, ...]:
+    return (given(WHOLE, 1), given(WHOLE, 1), given(mixed, 1), given(sent, 2), given(sent, 2), made(mixed, 2))
+
+
+def _in_double(sent: Any) -> tuple[Any, ...]:
+    return _mixing(sent, types.float64)
+
+
 _SIGNATURES: dict[Kernel, Signature] = {
-    _mix: lambda f: (given(WHOLE, 1), given(WHOLE, 1), given(f, 1), given(f, 2), given(f, 2), made(f, 2)),
+    _mix: lambda f: _mixing(f, f),
     _dot: lambda f: (*[given(WHOLE, 1)] * 4, given(f, 2), given(f, 2), given(f, 2), made(f, 1)),
     _project: lambda f: (given(WHOLE, 1), given(f, 1), made(f, 1)),
 }
@@ -165,19 +173,20 @@ class Compiled:
         self._indptr, self._columns = np.ascontiguousarray(indptr), np.ascontiguousarray(columns)
         self._buffers = Buffers(LARGE)
 
-    def mix(self, a: Floats, own: Floats, received: Floats) -> Floats:
-        r"""Return :math:`\sum_j a_{ij} x_j`, summed in the order of the edges.
+    def mix(self, a: Floats, own: Floats, received: Floats, dtype: Any) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} x_j`, summed in the order of the edges, in a given precision.
 
         Args:
             a: The weights.
             own: The first of the rows x.
             received: The others.
+            dtype: The precision: that of the rows, or double.
         """
         width = math.prod(own.shape[1:])
         x, others = (np.ascontiguousarray(rows.reshape(len(rows), width)) for rows in (own, received))
-        a = np.ascontiguousarray(a, dtype=x.dtype)
-        mixed = self._buffers.empty((len(self._indptr) - 1, x.shape[1]), x.dtype)
-        kernel = _compiled(_mix, x.dtype)
+        a = np.ascontiguousarray(a, dtype=dtype)
+        mixed = self._buffers.empty((len(self._indptr) - 1, x.shape[1]), dtype)
+        kernel = _compiled(_mix, x.dtype) if x.dtype == dtype else compiled(_mix, _in_double, x.dtype)
 
         def work(first: int, last: int) -> None:
             kernel(first, last, self._indptr, self._columns, a, x, others, mixed)

@@ -26,10 +26,10 @@ class Plain:
         self._indptr, self._columns, self._heard = indptr, np.ascontiguousarray(columns), heard
         self._memory = np.empty(0)
 
-    def mix(self, a: Floats, received: Floats) -> Floats:
-        r"""Return :math:`\sum_j a_{ij} x_j`, summed in the order of the edges."""
-        matrix, x = self._matrix, received.reshape(len(received), -1)
-        matrix.data = a.astype(x.dtype, copy=False)  # a new matrix would cost more than the product
+    def mix(self, a: Floats, received: Floats, dtype: Any) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} x_j`, summed in the order of the edges, in a given precision."""
+        matrix, x = self._matrix, received.reshape(len(received), -1).astype(dtype, copy=False)
+        matrix.data = a.astype(dtype, copy=False)  # a new matrix would cost more than the product
         mixed: Floats = matrix @ x
         return mixed.reshape(-1, *received.shape[1:])
 

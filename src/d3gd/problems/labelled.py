@@ -9,7 +9,7 @@ from d3gd.arrays import Array, Ints
 from d3gd.data.bundled import digits
 from d3gd.data.split import hold_out, split_by_label
 from d3gd.problems.classification import of_mixture
-from d3gd.problems.softmax import SoftmaxRegression, softmax_regression
+from d3gd.problems.softmax import SoftmaxRegression, class_count, softmax_regression
 
 
 def label_skewed_classification(
@@ -52,7 +52,7 @@ def label_skewed_classification(
         batch=batch,
         seed=seed,
         test=test if len(test[1]) else None,
-        classes=max(2, int(np.max(y)) + 1),
+        classes=class_count([np.asarray(y)]),
     )
 
 

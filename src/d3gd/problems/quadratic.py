@@ -11,6 +11,7 @@ from d3gd.errors import ProblemError
 from d3gd.problems.base import Sourced, as_bytes
 from d3gd.problems.checks import check_finite
 from d3gd.random import generator
+from d3gd.validation import is_positive, not_negative, shown
 
 _TAG = 3  # distinguishes these draws from those of other generators with the same seed
 
@@ -130,10 +131,9 @@ def quadratic(
         0.0
     """
     check_sizes(agents=agents, dim=dim)
-    if not (np.isfinite(conditioning) and conditioning >= 1.0):
-        raise ProblemError(f"conditioning = {conditioning}; it is a ratio of eigenvalues, 1 or more")
-    if not (np.isfinite(heterogeneity) and heterogeneity >= 0.0):
-        raise ProblemError(f"heterogeneity = {heterogeneity}; use a finite number of 0 or more")
+    if not (is_positive(conditioning) and conditioning >= 1.0):
+        raise ProblemError(f"conditioning = {shown(conditioning)}; it is a ratio of eigenvalues, 1 or more")
+    not_negative("heterogeneity", heterogeneity, error=ProblemError)
     chosen = check_block(block, agents)
     check_room(agents=len(chosen), rows=dim, columns=dim)
     spectrum = np.geomspace(1.0, 1.0 / conditioning, dim)

@@ -11,10 +11,9 @@ from d3gd.data.checks import check_room
 from d3gd.errors import ProblemError
 from d3gd.problems.checks import check_ids, check_samples
 from d3gd.problems.classification import LinearClassification, real, row_slices
+from d3gd.validation import CLASSES
 
 Part = tuple[Array, Array]
-
-_MOST_CLASSES = 1 << 16  # larger labels are rejected, unless there are more samples
 
 
 class SoftmaxRegression(LinearClassification):
@@ -182,7 +181,7 @@ def softmax_regression(
     names = [name for name, _ in named] + ["the test set"]
 
     features = pairs[0][0].shape[1]
-    classes = _classes([y for _, y in everything]) if classes is None else int(classes)
+    classes = class_count([y for _, y in everything]) if classes is None else int(classes)
     for name, (X, y) in zip(names, everything, strict=False):
         if X.shape[1] != features:
             raise ProblemError(
@@ -212,10 +211,10 @@ def softmax_regression(
     )
 
 
-def _classes(labels: Sequence[Ints]) -> int:
+def class_count(labels: Sequence[Ints]) -> int:
     """Number of classes, one more than the largest label; implausibly large labels are rejected."""
     largest, samples = max(int(y.max()) for y in labels), sum(map(len, labels))
-    if largest >= max(samples, _MOST_CLASSES):
+    if largest >= max(samples, CLASSES):
         raise ProblemError(
             f"there is a label {largest} among {samples} samples; number the classes with integers 0, 1, 2, ..."
         )

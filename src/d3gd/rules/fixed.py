@@ -19,7 +19,7 @@ class Known(NamedTuple):
 
     def use(self, net: Network) -> Use:
         """Return this block's part of it."""
-        return Use(net.block(self.a), net.precise(self.pi[net.agents, None]), self.gain)
+        return Use(net.block(self.a), self.pi[net.agents, None], self.gain)
 
 
 def known(net: Network, a: Floats, *, corrected: bool = True) -> Known:

@@ -94,7 +94,7 @@ class Local(Rule):
         A = net.graph.matrix(net.everywhere_a0)
         pi, shrinks = perron(A), 1 - spectral_gap(A)
         length = max(_SHORTEST, math.ceil(_MIXED / (1 - shrinks)))
-        agents, y = len(net.agents), net.precise(pi[net.agents, None])
+        agents, y = len(net.agents), pi[net.agents, None]
         sketches, vectors = np.zeros((agents, Sketch(x0.shape[1], SKETCH).length)), net.vectors()
         return LocalState(
             abar=net.a0,
@@ -169,7 +169,7 @@ class Local(Rule):
             s = s._replace(P=net.mix(a, sent.rule_P) + p - s.p, p=p)
             reach = net.own(s.P)
         else:
-            reach = net.precise(np.einsum("is,is->i", D, s.g / (s.lap - 1))[:, None])
+            reach = np.einsum("is,is->i", D, s.g / (s.lap - 1))[:, None]
         price = 2 * now.gamma / net.n * reach / s.y**2
         heard = net.n * s.y / _STARVED
         price = np.where(heard < 1, -np.abs(price) * heard**-_URGENCY, price)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from d3gd.arrays import Floats
+from d3gd.arrays import Floats, Ints
 from d3gd.distributed.received import Received
 from d3gd.network import Network
 from d3gd.state import PerAgent, PerEdge
@@ -12,13 +12,23 @@ from d3gd.state import PerAgent, PerEdge
 
 def split(net: Network, held: Floats) -> Floats:
     """Return the equal part that each agent sends to each out-neighbour and keeps."""
-    parts: Floats = held / (net.graph.out_degrees[net.agents, None] + 1).astype(held.dtype)
+    parts: Floats = held / _parts(net).astype(held.dtype)
     return parts
 
 
-def gather(net: Network, received: Received) -> Floats:
+def remainder(net: Network, held: Floats, part: Floats) -> Floats | float:
+    """Return the rounding errors of the parts in the precision of messages, which stay with their sender."""
+    return 0.0 if held.dtype == part.dtype else held - _parts(net) * part.astype(held.dtype)
+
+
+def gather(net: Network, received: Received, *, double: bool = False) -> Floats:
     r"""Return the sum of the received parts, :math:`\sum_j c_{ij} x_j` if senders sent :func:`split` of x."""
-    return net.mix(np.ones_like(net.a0), received)
+    return net.mix(np.ones_like(net.a0), received, double=double)
+
+
+def _parts(net: Network) -> Ints:
+    parts: Ints = net.graph.out_degrees[net.agents, None] + 1
+    return parts
 
 
 def shares(net: Network) -> Floats:

@@ -77,13 +77,14 @@ class TrackedSums(Summing):
     def message(self, net: Network, s: Trackers, now: Now) -> tuple[Trackers, dict[str, Array]]:
         """Send :math:`z^k` and :math:`q^k`; the state holds the latter until the end of the iteration."""
         q = s.q.at(net, now.g)
-        return s._replace(q=Tracker(q, now.g)), {"z": s.z, "q": q}
+        return s._replace(q=Tracker(q, now.g)), {"z": s.z, "q": net.precise(q)}
 
     def look(self, net: Network, s: Trackers, now: Now) -> Sums:
         """Return the trackers of this iteration."""
-        return Sums(x=s.z, g=over(net, s.q.mixed, now.y))
+        return Sums(x=s.z, g=over(net, net.precise(s.q.mixed), now.y))
 
     def end(self, net: Network, s: Trackers, sent: Inbox, now: Now) -> Trackers:
         """Mix both trackers and add the change of the models."""
         z = displaced(net, net.mix(now.a, sent.z), now.x, now.new)
-        return Trackers(z=z, q=Tracker(net.mix(now.a, sent.q), now.g))
+        q = net.mix(now.a, sent.q, double=True) + net.residual(s.q.mixed, net.precise(s.q.mixed))
+        return Trackers(z=z, q=Tracker(q, now.g))

@@ -14,10 +14,12 @@ class Tracker(NamedTuple):
     r"""The state of :math:`s_i^k = \sum_j c_{ij} s_j^{k-1} + g_i^k - g_i^{k-1}` with :math:`s_i^0 = g_i^0`.
 
     The gradient at :math:`x^k` is not known before iteration k, so the state lags by one gradient. Mixing preserves the
-    (weighted) sum of the trackers, and the added differences make it the sum of the gradients at every iteration.
+    (weighted) sum of the trackers, and the added differences make it the sum of the gradients at every iteration. To
+    avoid drift, trackers are stored and mixed in double precision, and the rounding error of a message stays with its
+    sender.
     """
 
-    mixed: PerAgent  # (agents, d)  sum_j c_ij s_j^{k-1}
+    mixed: PerAgent  # (agents, d)  sum_j c_ij s_j^{k-1}, in double precision
     g: PerAgent  # (agents, d)      the gradient of iteration k - 1
 
     def at(self, net: Network, g: Floats) -> Floats:
@@ -27,4 +29,4 @@ class Tracker(NamedTuple):
 
 def untracked(x0: Floats) -> Tracker:
     """Return the state before the first gradient: the zeros make :math:`s^0 = g^0`."""
-    return Tracker(np.zeros_like(x0), np.zeros_like(x0))
+    return Tracker(np.zeros(x0.shape), np.zeros_like(x0))

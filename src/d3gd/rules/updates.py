@@ -38,14 +38,14 @@ def descended(mixed: Floats, g: Floats, y: Floats, *, gamma: float, n: int) -> F
 
 @rowwise()
 def corrected(x: Floats, g: Floats, w: Floats, pi: Floats, *, gamma: float, n: int) -> Floats:
-    r"""Return :math:`x_i - \frac{1}{\pi_i} (\frac{\gamma}{n} g_i + w_i)`: a step with the correction in it."""
-    return x - (gamma / n * g + w) / pi
+    r"""Return :math:`x_i - \frac{\gamma}{\pi_i} (\frac{1}{n} g_i + w_i)`: a step with the correction in it."""
+    return x - gamma / pi * (g / n + w)
 
 
 @rowwise()
-def correction(w: Floats, pi: Floats, m: Floats, mixed: Floats, *, beta: float) -> Floats:
-    r"""Return :math:`w_i^+ = w_i + \beta \pi_i (m_i - \sum_j a_{ij} m_j)`; the sum over agents stays what it is."""
-    return w + beta * pi * (m - mixed)
+def correction(w: Floats, pi: Floats, m: Floats, mixed: Floats, *, rate: float) -> Floats:
+    r"""Return :math:`w_i + \rho \pi_i (m_i - \sum_j a_{ij} m_j)`; the sum over agents is conserved."""
+    return w + rate * pi * (m - mixed)
 
 
 @rowwise()
@@ -68,7 +68,7 @@ def design_residual(
 @rowwise()
 def tracked(mixed: Floats, g: Floats, before: Floats) -> Floats:
     r"""Return a gradient tracker :math:`s_i^k = \sum_j c_{ij} s_j^{k-1} + g_i^k - g_i^{k-1}`, given the mixed ones."""
-    return mixed + (g - before)
+    return mixed + g - before  # in the precision of the tracker, which may be higher than that of gradients
 
 
 @rowwise()

@@ -83,10 +83,10 @@ def test_the_corrected_update_is_the_one_in_the_docstring(order):
         assert np.allclose(s.x, x, rtol=1e-9, atol=1e-12)
         assert np.allclose(s.w, w, rtol=1e-9, atol=1e-12)
         beta = s.rule.use(net).gain
-        push = (0.05 / 6 * problem.gradients(x) + w) / pi
+        push = 0.05 / pi * (problem.gradients(x) / 6 + w)
         m = x - push if order == "after" else x
         x = dense @ m - (push if order == "before" else 0)
-        w = w + beta * pi * (m - dense @ m)
+        w = w + beta / 0.05 * pi * (m - dense @ m)
 
 
 @examples(15)
@@ -111,6 +111,29 @@ def test_models_come_to_rest_at_the_optimum_and_agree(rule, order, seed):
     result = d3gd.run(algorithm, graph, problem, weights=A, iterations=2500, every=2500)
     assert np.abs(result.x - problem.optimum).max() < 1e-6
     assert result.metrics["disagreement"][-1] < 1e-12
+
+
+@pytest.mark.parametrize("rule", ["fixed", "planned", "local"])
+@pytest.mark.parametrize(("before", "after"), [(0.2, 0.02), (0.02, 0.2)])
+def test_a_change_of_the_step_size_leaves_models_at_rest_where_they_are(rule, before, after):
+    graph, problem = d3gd.graphs.ring(20), d3gd.problems.quadratic(agents=20, dim=3, seed=0)
+    algorithm = d3gd.PerronD3GD(step_size=lambda k: before if k < 3000 else after, rule=rule)
+    result = d3gd.run(algorithm, graph, problem, iterations=3600, every=20)
+    assert result.metrics["disagreement"][result.iterations >= 3000].max() < 1e-11
+
+
+@pytest.mark.parametrize("graph", [d3gd.graphs.erdos_renyi(6, 0.4, seed=seed) for seed in range(3)], ids=str)
+def test_single_precision_ends_where_gradient_descent_in_single_precision_does(graph):
+    problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
+    ends = {
+        name: d3gd.run(algorithm, graph, problem, iterations=10_000, every=10_000, dtype="float32")
+        for name, algorithm in {
+            "corrected": d3gd.PerronD3GD(step_size=0.05, rule="fixed"),
+            "centralized": d3gd.Centralized(step_size=0.05),
+        }.items()
+    }
+    floor = ends["centralized"].metrics["stationarity"][-1]
+    assert ends["corrected"].metrics["stationarity"][-1] <= 10 * floor
 
 
 def test_the_default_rule_is_planned_up_to_300_agents_and_fixed_above():

@@ -52,6 +52,15 @@ def test_what_diverges_fails_or_cannot_run_is_listed_and_the_rest_go_on():
     assert "every step" in found.row("wild").note
 
 
+def test_a_method_that_mixes_what_nobody_sent_is_not_ranked():
+    class Free(Idle):
+        def step(self, net, gradient, s, k):
+            return s._replace(x=net.mix(net.a0, s.x) - self.step_size * gradient())
+
+    found = compared(methods={"free": lambda gamma: Free(step_size=gamma)}, only=["free", "PerronD3GD"])
+    assert {one.method: one.status for one in found.rows} == {"PerronD3GD": "ranked", "free": "failed"}
+
+
 def test_an_undirected_graph_admits_every_method():
     grid = d3gd.graphs.grid(2, 2)
     found = compared(graph=grid, only=None, iterations=10, seeds=1, steps=[0.1])

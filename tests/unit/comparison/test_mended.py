@@ -8,27 +8,9 @@ import pytest
 from tests.helpers.comparing import Watch, compared
 
 PARENT = """
-from typing import NamedTuple
-from d3gd.state import PerAgent
+import d3gd
 
-class Models(NamedTuple):
-    x: PerAgent
-
-class Parent:
-    needs, survives, relies_on, exact = "in-neighbours", frozenset(), "nothing", False
-
-    def init(self, net, x0):
-        return Models(x0)
-
-    def point(self, s):
-        return s.x
-
-    def weights(self, net, s):
-        return net.a0
-
-    def scale(self, net, s):
-        return None
-
+class Parent(d3gd.Algorithm):
     def moved(self, x, g):
         return x - 0.001 * self.gamma * g
 """
@@ -38,7 +20,7 @@ class Mine(Parent):
         self.gamma = gamma
 
     def step(self, net, gradient, s, k):
-        return Models(self.moved(s.x, gradient()))
+        return s._replace(x=self.moved(s.x, gradient()))
 """
 COMPARED = """
 import d3gd
@@ -104,7 +86,7 @@ def test_a_problem_whose_code_was_changed_is_run_again(tmp_path, blank):
 
 def test_a_file_whose_parent_class_was_mended_is_run_again(tmp_path):
     parent, watch = tmp_path / "parent.py", Watch(tmp_path / "comparison")
-    (tmp_path / "mine.py").write_text(f"from parent import Models, Parent\n{MINE}\n{COMPARED}")
+    (tmp_path / "mine.py").write_text(f"from parent import Parent\n{MINE}\n{COMPARED}")
     values = []
     for text, runs in ((PARENT, RUNS), (f"# moved\n\n{PARENT}", 0), (PARENT.replace(*MENDED), RUNS)):
         parent.write_text(text)

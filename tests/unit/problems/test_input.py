@@ -6,12 +6,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from d3gd.errors import D3GDError
+from d3gd.errors import ProblemError
 from d3gd.problems import (
     Quadratic,
     SigmoidClassification,
     digits_classification,
     from_functions,
+    label_skewed_classification,
     mixture_classification,
     quadratic,
     sigmoid_classification,
@@ -71,6 +72,13 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "half an agent": (lambda: sigmoid_classification(agents=2.5), r"agents = 2\.5"),
     "too many agents": (lambda: sigmoid_classification(agents=2**62), "an array may hold"),
     "too many features": (lambda: sigmoid_classification(features=2**62), "an array may hold"),
+    "divided labels that number no classes": (
+        lambda: label_skewed_classification(np.ones((9, 2)), np.arange(9) + 10**9, agents=2),
+        "label 1000000008 among 9 samples",
+    ),
+    "a mixture of too many": (lambda: sigmoid_classification(classes=10**9), "classes = 1000000000"),
+    "alpha in words": (lambda: sigmoid_classification(alpha="some"), "alpha = 'some'"),
+    "conditioning in words": (lambda: quadratic(agents=3, dim=2, conditioning="bad"), "conditioning = 'bad'"),
     "too many classes": (lambda: softmax_regression([GOOD], classes=2**62), "an array may hold"),
     "too long models": (lambda: quadratic(agents=2, dim=2**31), "an array may hold"),
     "no parts": (lambda: softmax_regression([]), "parts is empty"),
@@ -100,7 +108,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
 @pytest.mark.parametrize("make", [sigmoid_classification, mixture_classification, digits_classification])
 @pytest.mark.parametrize("batch", [0, -1, 2**31, 2**62, 2**63 - 1, 2**63, np.int64(2**63 - 1)])
 def test_a_mini_batch_that_no_memory_holds_is_refused(make, batch):
-    with pytest.raises(D3GDError, match="batch = "):
+    with pytest.raises(ProblemError, match="batch = "):
         make(agents=3, batch=batch)
 
 
@@ -119,6 +127,6 @@ def test_numbers_may_be_those_of_numpy():
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused_in_one_line_that_says_where(case):
     make, message = BAD[case]
-    with pytest.raises(D3GDError, match=message) as caught:
+    with pytest.raises(ProblemError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
