@@ -139,12 +139,12 @@ class Network:
         Returns:
             The received tables, (agents, n, r), and a mask of the rows that arrived, (agents, n).
         """
-        told, news = self.halo.relay(table, fresh)
+        tables, news = self.halo.relay(table, fresh)
         heard = news[self._columns]
         sent = int(np.count_nonzero(heard)) - int(np.count_nonzero(fresh))
         self.bytes_sent += sent * (table[0, 0].nbytes + 8)
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
-        return told[self._place[carrier], np.arange(self.n)], carrier >= 0
+        return tables[self._place[carrier], np.arange(self.n)], carrier >= 0
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i.

@@ -1,4 +1,4 @@
-"""Bad input takes one line that says what was found, what is needed and what to do; nothing written is lost."""
+"""Bad input gives one line with what was found, what is needed and what to do; no file is lost."""
 
 import os
 import random

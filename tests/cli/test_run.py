@@ -1,4 +1,4 @@
-"""The commands run, plot, init and their likes, as a user meets them."""
+"""The commands run, plot, init and others, as a user sees them."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What goes wrong on one rank ends all of them, with one message."""
+"""An error on one rank ends all of them, with one message."""
 
 import os
 import subprocess

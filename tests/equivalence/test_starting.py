@@ -1,4 +1,4 @@
-"""How ranks find each other, and how long they wait for that."""
+"""How ranks connect, and how long they wait."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Di-DGD: its Perron trackers, what it conserves, where it rests, and how it can fail."""
+"""Di-DGD: its Perron trackers, conserved sums, fixed points, and failures."""
 
 import itertools
 

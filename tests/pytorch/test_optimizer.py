@@ -1,4 +1,4 @@
-"""The optimizer by itself: what it takes, what it keeps, and what it refuses."""
+"""The optimizer on one process: arguments, state, and errors."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The study as it runs: what is kept, what is refused, and the command."""
+"""Running the study: stored trials, errors, and the command."""
 
 import json
 from dataclasses import asdict

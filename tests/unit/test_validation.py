@@ -1,4 +1,4 @@
-"""What may be given as a number, a count or a schedule, and what a message makes of anything else."""
+"""Allowed numbers, counts and schedules, and the messages about anything else."""
 
 import functools
 import warnings

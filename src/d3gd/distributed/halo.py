@@ -106,22 +106,22 @@ class Halo:
         counts = {p: np.count_nonzero(fresh[rows], axis=1) for p, rows in block.sends.items()}
         coming = {p: np.empty(places.stop - places.start, dtype=np.int64) for p, places in block.receives.items()}
         self.transport.swap(counts, coming, "relay counts")
-        row = np.dtype([("whose", np.int64), ("told", table.dtype, (length,))])
+        row = np.dtype([("whose", np.int64), ("row", table.dtype, (length,))])
         sends: dict[int, Array] = {}
         for peer, rows in block.sends.items():
             sender, whose = np.nonzero(fresh[rows])
             sends[peer] = np.empty(len(whose), dtype=row)
-            sends[peer]["whose"], sends[peer]["told"] = whose, table[rows[sender], whose]
+            sends[peer]["whose"], sends[peer]["row"] = whose, table[rows[sender], whose]
             self.wire_bytes += sends[peer].nbytes
         receives: dict[int, Array] = {p: np.empty(int(count.sum()), dtype=row) for p, count in coming.items()}
         self.transport.swap(sends, receives, f"relay {table.dtype}[{length}]")
         tables = np.zeros((len(block.heard), *table.shape[1:]), dtype=table.dtype)
         news = np.zeros((len(block.heard), table.shape[1]), dtype=bool)
         tables[self._own], news[self._own] = table, fresh
-        for peer, told in receives.items():
+        for peer, received in receives.items():
             places = block.receives[peer]
             sender = np.repeat(np.arange(places.start, places.stop), coming[peer])
-            tables[sender, told["whose"]], news[sender, told["whose"]] = told["told"], True
+            tables[sender, received["whose"]], news[sender, received["whose"]] = received["row"], True
         return tables, news
 
     def everyone(self, values: Array) -> Array:

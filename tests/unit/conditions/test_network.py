@@ -1,4 +1,4 @@
-"""What a network under conditions delivers, keeps and counts."""
+"""What an unreliable network delivers, stores and counts."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What a method or a problem returns is checked at the first step, and told by name."""
+"""Results of a method or a problem are checked at the first step, with errors that name them."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The loop: what it records, when it stops, and that an interruption leaves no trace in the numbers."""
+"""The loop: records, stopping, and interruptions that do not change the numbers."""
 
 import numpy as np
 import pytest
