@@ -66,7 +66,7 @@ def lazy(graph: Digraph, stay: float = 0.5) -> CSR:
                [0.  , 0.25, 0.75]])
     """
     if not (is_number(stay) and 0 <= stay < 1):
-        raise WeightsError(f"stay = {shown(stay)}: it must be at least 0 and below 1 (at 1, agents ignore their neighbours)")
+        raise WeightsError(f"stay = {shown(stay)}: it must be at least 0 and below 1 (1 would ignore neighbours)")
     values = (1 - stay) * _metropolis(graph)
     values[graph.self_loops] += stay
     return graph.matrix(values)

@@ -57,9 +57,8 @@ class Conditions:
         back: The probability, at each later iteration, that a pausing agent returns.
         absences: Further pauses at known times: (agent, first, until) pauses an agent from iteration ``first``; it
             returns at ``until``.
-        delay: The largest delay of a message, in iterations. An agent then reads the newest message that has arrived
-            from each neighbour, unless a message sent later is overdue; and from itself, the message of the same
-            iteration.
+        delay: The largest delay of a message, in iterations. From each neighbour an agent reads the newest message that
+            has arrived, if it was sent at most ``delay`` iterations ago; from itself, that of the same iteration.
         delays: Whether ``"each message"`` has a random delay from 0 to ``delay``, ``"each link"`` has a fixed random
             delay, or ``"all"`` messages have the delay ``delay``.
         biased: Whether to run a method that does not survive these conditions; its result is then marked as biased.
