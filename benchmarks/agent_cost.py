@@ -1,4 +1,4 @@
-"""One agent's part of Figure 1's loss in plain NumPy, all classes, for the rivals that want a cost per agent."""
+"""One agent's part of Figure 1's loss in plain NumPy, all classes, for rivals that need a cost per agent."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Mixing against a plain copy of as many bytes on the same cores, and how time and memory grow with the network."""
+"""Mixing against a copy of equally many bytes on the same cores, and growth of time and memory with the network."""
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from d3gd.state import flatten
 
 
 def bandwidth(n, d, quick):
-    """The copy's time over that of mixing (edges + n) d numbers: 1 would be as fast as copying."""
+    """The time of a copy over that of mixing (edges + n) d numbers: at 1, mixing is as fast as copying."""
     graph = d3gd.graphs.regular(n, 10, seed=0)
     net = d3gd.network.Network(graph, d3gd.weights.metropolis(graph))
     x = np.random.default_rng(0).normal(size=(n, d))
@@ -30,9 +30,9 @@ def bandwidth(n, d, quick):
 
 
 def step_memory(make):
-    """Peak memory of steps, old and new state and gradients included, and the size of the state.
+    """Peak memory of steps, including old and new state and gradients, and the size of the state.
 
-    What the network and the method's set-up keep besides is not counted.
+    Memory held by the network and the method's set-up is not counted.
     """
     tracemalloc.start()
     try:
@@ -54,7 +54,7 @@ def growth(quick):
     for n in (10, 100, 1000, 10_000, 100_000):
         case = regular(n, 8, 8, 10)
 
-        def make(n=n):  # the problem keeps memory for its gradients, which counts: a fresh one
+        def make(n=n):  # a new problem, since its buffers for gradients count
             return Steps(regular(n, 8, 8, 10), d3gd.DiDGD(step_size=0.1, perron="known"))
 
         with quiet():

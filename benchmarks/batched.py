@@ -1,4 +1,4 @@
-"""Many seeds of one experiment: in one batched run, one after the other, or in a process each."""
+"""Many seeds of one experiment: in one batched run, sequentially, or in parallel processes."""
 
 import time
 
@@ -12,7 +12,7 @@ SEEDS = 8
 
 
 def one(seed, iterations):
-    """One seed, run like any other run but for the metrics."""
+    """One seed as an ordinary run without metrics."""
     case = figure1()
     problem = d3gd.problems.sigmoid_classification(agents=20, alpha=0.1, seed=seed)
     algorithm = d3gd.DiDGD(step_size=0.1, perron="known")
@@ -20,7 +20,7 @@ def one(seed, iterations):
 
 
 def batch(iterations):
-    """All seeds as one network that falls into as many parts; what decides its steps is Di-DGD with known weights."""
+    """All seeds as one disconnected network, with Di-DGD and known Perron weights."""
     from d3gd.network import Network
 
     base = figure1().graph

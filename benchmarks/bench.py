@@ -1,4 +1,4 @@
-"""Everything that is measured, with the targets, as a table: make bench.
+"""All measurements and targets as a table: make bench.
 
 python benchmarks/bench.py [--quick] [--out docs/benchmarks.md]
 """
@@ -28,7 +28,7 @@ RIVALS = {"plain NumPy": 4, "decent-bench, DGD": 12, "disropt, SubgradientMethod
 
 
 class Table:
-    """Targets, what was measured, and whether it is enough."""
+    """Targets, measurements, and whether targets are met."""
 
     def __init__(self):
         self.rows = []
@@ -73,7 +73,7 @@ def _output(command):
 
 
 def big():
-    """The largest network, made anew."""
+    """The largest network, built again."""
     return regular(100_000, 8, 8, 10)
 
 

@@ -1,4 +1,4 @@
-"""The networks and problems that are measured, and how."""
+"""The measured networks and problems, and how to time them."""
 
 import time
 from contextlib import contextmanager
@@ -24,14 +24,14 @@ class Case:
 
 
 def figure1():
-    """Figure 1: 20 agents, Erdos-Renyi 0.6, models of 100 numbers."""
+    """Figure 1: 20 agents, Erdős-Rényi 0.6, models of 100 numbers."""
     return Case(
         d3gd.graphs.erdos_renyi(20, 0.6, seed=0), d3gd.problems.sigmoid_classification(agents=20, alpha=0.1, seed=0)
     )
 
 
 def regular(n, classes, features, samples):
-    """A random digraph in which everyone hears ten others; Gaussian features and labels at random."""
+    """A random digraph in which every agent hears ten others; Gaussian features and random labels."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, samples, features)), rng.integers(0, classes, (n, samples))
     degree = min(10, n - 1)
@@ -39,9 +39,9 @@ def regular(n, classes, features, samples):
 
 
 def fair():
-    """Load the compiled kernels, and free one large array: the C library then keeps what is freed later.
+    """Load the compiled kernels, and free one large array: the C library then retains freed memory.
 
-    Else temporary arrays, and those of the plain version are large, would cost a page fault per 4 KB.
+    Otherwise large temporary arrays, as in the plain version, would cost a page fault per 4 KB.
     """
     import d3gd.kernels.compiled  # noqa: F401
 
@@ -51,7 +51,7 @@ def fair():
 
 @contextmanager
 def quiet():
-    """What the engine does around its loop: BLAS on one thread, warnings off. For the plain version as well."""
+    """The environment of the engine's loop, also for the plain version: BLAS on one thread, warnings off."""
     with threadpool_limits(1, "blas"), np.errstate(all="ignore"):
         yield
 
@@ -65,7 +65,7 @@ def seconds(work, times):
 
 
 def interleaved(works, *, times, repeats):
-    """Measure every work in turn, again and again: what disturbs the machine then disturbs all of them alike.
+    """Measure all functions in turn, repeatedly, so that disturbances of the machine affect all of them equally.
 
     Returns:
         One array of seconds per name, one entry per repeat.
@@ -80,7 +80,7 @@ def interleaved(works, *, times, repeats):
 
 
 class Steps:
-    """An algorithm that goes on stepping, without the engine, from where it stands."""
+    """An algorithm that steps on from its state at each call, without the engine."""
 
     def __init__(self, case, algorithm):
         self.case, self.algorithm, self.net, self.k = case, algorithm, case.net(), 0

@@ -1,4 +1,4 @@
-"""What recording costs: the default metrics at every=10, against the ten steps between two records."""
+"""The cost of records: the default metrics at every=10, against the ten steps between two records."""
 
 import time
 
@@ -10,7 +10,7 @@ from d3gd.metrics import default_metrics
 
 
 def share(case, iterations, repeats):
-    """Time of the default metrics but exact stationarity, and the loss that comes with it, over the steps between."""
+    """Time of the default metrics, without exact stationarity and its loss, over that of the steps between."""
     names = [name for name in default_metrics(case.problem, case.graph.n) if name not in ("stationarity", "loss")]
     shares = []
     for _ in range(repeats):
@@ -30,7 +30,7 @@ def share(case, iterations, repeats):
 
 
 def thousand():
-    """Figure 1's problem for 1,000 agents, test data included."""
+    """Figure 1's problem for 1,000 agents, with test data."""
     problem = d3gd.problems.sigmoid_classification(agents=1000, alpha=0.1, seed=0)
     return Case(d3gd.graphs.regular(1000, 10, seed=0), problem)
 

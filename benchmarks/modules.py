@@ -1,4 +1,4 @@
-"""Gradients of many small networks: stacked in one vectorised call, against a loop over ordinary modules.
+"""Gradients of many small networks: stacked in one vectorized call, against a loop over ordinary modules.
 
 python benchmarks/modules.py
 
@@ -27,7 +27,7 @@ MODULES = {
 
 
 def medians(*works):
-    """Seconds of processor time of each, on its one thread, taken in turns: what else the machine does falls on all."""
+    """Processor time of each function on one thread, measured in turn, so that disturbances affect all equally."""
     times = []
     for _ in range(REPEATS):
         for work in works:
@@ -50,7 +50,7 @@ for name, make in MODULES.items():
             keys = [d3gd.torch.KeyedBatches(100, batch, agent=agent) for agent in range(AGENTS)]
 
             def loop(modules=modules, tensors=tensors, keys=keys):
-                """What a user would write: a batch, a backward pass and a flat gradient for each."""
+                """A user's loop: a batch, a backward pass and a flat gradient for each module."""
                 rows = []
                 for module, (X, y), key in zip(modules, tensors, keys, strict=True):
                     places = key.at(0)

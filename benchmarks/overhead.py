@@ -1,4 +1,4 @@
-"""What a step costs beyond its gradients."""
+"""The cost of a step beyond its gradients."""
 
 import json
 import os
@@ -19,10 +19,10 @@ TARGETS = {"Di-DGD": 0.15, "D3GD decentralized": 0.4, "PerronD3GD": 0.25}
 
 
 def small(quick):
-    """Figure 1's problem through the engine, in seconds of one core: all of it runs on one, whatever else is going on.
+    """Figure 1's problem in the engine, in seconds of one core: everything runs on a single core.
 
-    The plain version runs in a process of its own, as rivals do: in this one the C library has learnt to keep freed
-    memory, which spares the plain version most page faults of its large temporary arrays. Both are reported.
+    The plain version runs in a separate process, as rivals do: in this one the C library has adapted to retain freed
+    memory, which saves the plain version most page faults of its large temporary arrays. Both are reported.
 
     Returns:
         For the plain version in its own process and in this one: the overhead of each method, iterations per second
@@ -97,7 +97,7 @@ def small(quick):
 
 
 def alone(file):
-    """What the plain version says in a process of its own, BLAS on one thread."""
+    """The output of the plain version in a separate process, with BLAS on one thread."""
     command = [sys.executable, plain.__file__, str(file)]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)

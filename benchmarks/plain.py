@@ -1,4 +1,4 @@
-"""Di-DGD on Figure 1's loss, as one would write it in thirty lines of vectorised NumPy: the benchmark's yardstick."""
+"""Di-DGD on Figure 1's loss, in thirty lines of vectorized NumPy: the baseline of the benchmarks."""
 
 import json
 import sys

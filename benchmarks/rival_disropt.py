@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 
 class Figure1(AbstractFunction):
-    """Figure 1's loss of one agent, with its gradient by hand, so that no automatic differentiation slows it down."""
+    """Figure 1's loss of one agent, with an explicit gradient, to avoid the cost of automatic differentiation."""
 
     differentiable = True
 

@@ -1,4 +1,4 @@
-"""Other people's libraries on the same graph, data and iterations, each in a process and an environment of its own."""
+"""Other libraries on the same graph, data and iterations, each in a separate process and environment."""
 
 import json
 import os
@@ -20,7 +20,7 @@ STEP = 0.1
 
 
 def undirected_figure1():
-    """Figure 1's problem on a graph whose links go both ways, as one rival needs; then all methods are alike."""
+    """Figure 1's problem on an undirected graph, as one rival needs; the methods then coincide."""
     rng, n = np.random.default_rng(0), 20
     pairs = [(i, j) for i in range(n) for j in range(i) if rng.random() < 0.6]
     graph = d3gd.Digraph.from_edges(n, pairs + [(j, i) for i, j in pairs])
@@ -37,7 +37,7 @@ def python313():
 
 
 def environment(name, python, packages):
-    """Return the Python of a rival's environment, made at first use, or why there is none."""
+    """Return the Python of a rival's environment, created at first use, or the reason for its absence."""
     folder = ENVIRONMENTS / name
     ready = folder / "installed"
     if not ready.exists():
@@ -53,7 +53,7 @@ def environment(name, python, packages):
 
 
 def rivals():
-    """For each rival the command that runs it on a file, a divisor of the iterations, and what it should compute."""
+    """For each rival the command that runs it on a file, a divisor of the iterations, and the expected result."""
     commands = {"plain NumPy": ([sys.executable, HERE / "plain.py"], 1, didgd, "")}
     commands |= {"one PyTorch module per agent": ([sys.executable, HERE / "torch_loop.py"], 1, didgd, "")}
     newer = python313()
@@ -107,7 +107,7 @@ def measure(quick):
 
 
 def didgd_seconds(case, iterations):
-    """Seconds per iteration of Di-DGD in d3gd, run like any other run but for the metrics."""
+    """Seconds per iteration of Di-DGD in d3gd, in an ordinary run without metrics."""
     result = d3gd.run(
         d3gd.DiDGD(step_size=STEP), case.graph, case.problem, iterations=iterations, every=iterations, metrics=["bytes"]
     )
@@ -115,12 +115,12 @@ def didgd_seconds(case, iterations):
 
 
 def didgd(A, problem, iterations):
-    """What the PyTorch modules should have computed."""
+    """The expected result of the PyTorch modules."""
     return plain.didgd(A, problem.X, problem.y, 10, STEP, iterations)
 
 
 def dgd(A, problem, iterations):
-    """What DGD should have computed: Di-DGD without the scale."""
+    """The expected result of DGD: Di-DGD without the scale."""
     x = np.zeros((problem.agents, problem.dim))
     for _ in range(iterations):
         x = A @ x - STEP * problem.gradients(x)
@@ -128,7 +128,7 @@ def dgd(A, problem, iterations):
 
 
 def combine_then_adapt(A, problem, iterations):
-    """What disropt's method should have computed: the gradient is taken after mixing."""
+    """The expected result of disropt's method: gradients are evaluated after mixing."""
     x = np.zeros((problem.agents, problem.dim))
     for _ in range(iterations):
         mixed = A @ x

@@ -1,4 +1,4 @@
-"""A round of exchange against the bare transport moving the same bytes, and what overlapping it with work brings.
+"""A round of exchange against the bare transport of the same bytes, and the gain of overlapping it with work.
 
 mpiexec -n 2 python benchmarks/rounds.py [--quick]
 torchrun --nproc-per-node 2 benchmarks/rounds.py [--quick]
@@ -20,12 +20,12 @@ from d3gd.network import Network
 from d3gd.transports.mpi import MPI
 
 LAUNCHERS = {"MPI": ["mpiexec", "-n", "2", "python"], "gloo": ["torchrun", "--nproc-per-node", "2"]}
-SIZES = (12_500, 50_000, 125_000, 1_250_000)  # numbers of 8 bytes that an agent's model holds
-PAUSE = 2e-3  # seconds that work elsewhere takes
+SIZES = (12_500, 50_000, 125_000, 1_250_000)  # model sizes, in numbers of 8 bytes
+PAUSE = 2e-3  # seconds of work elsewhere
 
 
 def measure(quick):
-    """What both launchers find.
+    """Return the measurements under both launchers.
 
     Returns:
         Rows of `rounds` and of `overlaps`, each with its transport.
@@ -42,7 +42,7 @@ def measure(quick):
 
 
 def bare_mpi(lengths_out, lengths_in):
-    """What a user of mpi4py would write: buffers made once, Irecv, Isend, Waitall."""
+    """A user's mpi4py code: preallocated buffers, Irecv, Isend, Waitall."""
     from mpi4py import MPI as mpi  # noqa: N811
 
     world = mpi.COMM_WORLD
@@ -58,7 +58,7 @@ def bare_mpi(lengths_out, lengths_in):
 
 
 def bare_torch(lengths_out, lengths_in):
-    """What a user of torch.distributed would write: tensors made once, irecv, isend (faster than a batch), wait."""
+    """A user's torch.distributed code: preallocated tensors, irecv, isend (faster than a batch), wait."""
     import torch
     from torch import distributed
 
@@ -75,14 +75,14 @@ def bare_torch(lengths_out, lengths_in):
 
 
 def seconds(transport, works, times, repeats):
-    """For each kind of work, the time of the slowest rank that nine rounds of ten exceed.
+    """For each kind of work, the first decile of the slowest rank's times.
 
-    Kinds alternate, to share the noise; and a low quantile is what a busy machine leaves of a quiet one.
+    Kinds alternate, to share the noise; a low quantile approximates an idle machine.
     """
     taken = [[] for _ in works]
     for _ in range(repeats):
         for work, measured in zip(works, taken, strict=True):
-            transport.any(False)  # all begin together
+            transport.any(False)  # all start together
             for _ in range(times):
                 began = time.perf_counter()
                 work()
@@ -116,7 +116,7 @@ def rounds(transport, repeats):
 
 
 def overlaps(transport, repeats):
-    """A round and then work, and a round during work: on the ranks' own cores, and where it needs none of them."""
+    """A round before work, and a round during work: on the ranks' cores, and elsewhere."""
     graph = d3gd.graphs.ring(transport.ranks)
     net = Network(graph, d3gd.weights.metropolis(graph), transport=transport)
     rng = np.random.default_rng(0)

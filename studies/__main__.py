@@ -14,11 +14,11 @@ def main(args: list[str] | None = None) -> int:
         prog="python -m studies",
         description="Compare PerronD3GD with Di-DGD on many networks, data sets, batch sizes, step sizes and seeds. "
         "Writes a table of all cells (cells.csv), a report (study.md, study.json) and a heat map (study.png). "
-        "Finished trials are kept: the same command goes on where it was stopped.",
+        "Finished trials are kept: the same command continues after an interruption.",
     )
     parser.add_argument("--quick", action="store_true", help="four networks instead of all: minutes")
-    parser.add_argument("--seeds", type=int, help="how many random draws to take medians over (default: 5, quick 2)")
-    parser.add_argument("--out", type=Path, default=Path("study"), help="where trials, tables and the picture go")
+    parser.add_argument("--seeds", type=int, help="number of random draws for the medians (default: 5, quick 2)")
+    parser.add_argument("--out", type=Path, default=Path("study"), help="folder for trials, tables and the figure")
     parser.add_argument("--jobs", type=int, help="processes; by default one per core")
     options = parser.parse_args(args)
     try:
@@ -27,7 +27,7 @@ def main(args: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"interrupted; {options.out} keeps the finished trials; the same command goes on", file=sys.stderr)
+        print(f"interrupted; {options.out} keeps the finished trials; the same command continues", file=sys.stderr)
         return 130
     return 0
 

@@ -1,4 +1,4 @@
-"""What it costs each method, in iterations and in bytes, to get to where tuned Di-DGD ends."""
+"""The cost of each method, in iterations and bytes, to reach the final value of tuned Di-DGD."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from studies.summary import Cell, Ratio, Run
 
 
 def costs(best: Sequence[Run]) -> dict[tuple[Cell, str, int], tuple[float, float]]:
-    """Return what it takes to get to tuned Di-DGD's final stationarity, by cell, method and seed.
+    """Return the cost of reaching tuned Di-DGD's final stationarity, by cell, method and seed.
 
     Args:
         best: The runs at their tuned steps.
 
     Returns:
-        Iterations and bytes, as shares of what Di-DGD's whole run takes; infinite for a run that never gets there.
-        Trials where tuned Di-DGD diverged have no target.
+        Iterations and bytes, as shares of Di-DGD's whole run; infinite for a run that does not reach the target.
+        Trials in which tuned Di-DGD diverged have no target.
     """
     baselines = {(run.cell, run.seed): run for run in best if run.method == BASELINE}
     found = {}
@@ -37,7 +37,7 @@ def costs(best: Sequence[Run]) -> dict[tuple[Cell, str, int], tuple[float, float
 
 @dataclass(frozen=True)
 class Cost:
-    """What a method's runs in a group took to get to tuned Di-DGD's result, as shares of Di-DGD's whole run."""
+    """The cost of a method's runs in a group to reach tuned Di-DGD's result, as shares of Di-DGD's whole run."""
 
     method: str
     group: str

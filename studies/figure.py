@@ -10,7 +10,7 @@ from d3gd.plots import DPI
 from studies.plan import BASELINE
 from studies.summary import METRICS, Row
 
-_LEAST, _MOST = -3, 1  # powers of ten that get colours of their own
+_LEAST, _MOST = -3, 1  # range of the colours, in powers of ten
 _WIDTH, _ROW, _AROUND = 8.6, 0.085, 2.1  # inches
 
 
@@ -18,7 +18,7 @@ def draw(rows: Sequence[Row]) -> bytes:
     """Return the heat map as a PNG: blue is below Di-DGD, red above, a cross diverged, grey has no ratio.
 
     Args:
-        rows: The comparison at equal steps, cells in the order in which they shall stand.
+        rows: The comparison at equal steps, cells in display order.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -43,7 +43,7 @@ def draw(rows: Sequence[Row]) -> bytes:
             )
             lost = np.array([[at[c, name].diverged >= at[c, name].completed for name in names] for c in cells])
             down, across = np.nonzero(lost)
-            for colour, width in (("white", 2.0), ("black", 0.9)):  # a rim, to be seen on dark red as well
+            for colour, width in (("white", 2.0), ("black", 0.9)):  # a rim, visible on dark red
                 panel.plot(across, down, "x", color=colour, markersize=4, markeredgewidth=width)
             panel.set_title(metric)
             panel.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor")
@@ -66,13 +66,13 @@ def draw(rows: Sequence[Row]) -> bytes:
 
 
 def _order(rows: Sequence[Row]) -> Any:
-    """Sort cells by place in the order of the rows, and within a place by batch size and step."""
+    """Sort cells by data set and network in the order of the rows, then by batch size and step."""
     families = {family: i for i, family in enumerate(dict.fromkeys((r.cell.data, r.cell.network) for r in rows))}
     return lambda cell: (families[cell.data, cell.network], cell.batch is not None, cell.batch or 0, cell.step)
 
 
 def _rule(panel: Any, cells: Sequence[Any], width: int) -> None:
-    """Label places and batch sizes on the left, and draw lines between them."""
+    """Label data sets, networks and batch sizes on the left, and draw lines between them."""
     places = [cell[:2] for cell in cells]
     batches = [cell[:3] for cell in cells]
     panel.set_yticks([])

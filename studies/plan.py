@@ -1,7 +1,7 @@
-"""The comparison of ways to choose weights, on many networks, data sets, batch sizes, step sizes and seeds.
+"""A comparison of weight rules on many networks, data sets, batch sizes, step sizes and seeds.
 
 A *trial* is one network, data set, batch size and seed: every method runs on it at every step size of one grid, and the
-curves go to one file; see :mod:`d3gd.runs.trials`.
+curves are stored in one file; see :mod:`d3gd.runs.trials`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,14 +27,14 @@ from d3gd.runs.trials import run_missing
 
 BASELINE, CONTROL, DEFAULT, LOCAL = "Di-DGD", "Di-DGD, exact pi", "PerronD3GD", "PerronD3GD, local"
 ADAPT, PLANNED, CORRECTION = "adapt-then-combine", "planned weights", "correction"
-CENTRAL = "centralized"  # plain gradient descent: the floor of what any network can do at a step size
+CENTRAL = "centralized"  # plain gradient descent: the floor for any network at a step size
 STEPS = (0.03, 0.1, 0.5)
 ITERATIONS = 1000
 EVERY = 100
 
 
 def methods(step: float) -> dict[str, Algorithm[Any]]:
-    """Return the methods at one step size; each row below the control adds one thing to a row above it."""
+    """Return the methods at one step size; each row below the control adds one change to a row above it."""
     return {
         BASELINE: DiDGD(step_size=step),
         CONTROL: PerronD3GD(step_size=step, rule="fixed", combine="before", correct=False),
@@ -94,7 +94,7 @@ DATA: Mapping[str, Callable[[int, int, int | None], Problem]] = {
     "sigmoid": _sigmoid,
 }
 
-# The digits on the first five networks are the cells that the rules were developed on; all others are held out.
+# The rules were developed on the digits on the first five networks; all other cells are held out.
 DEVELOPED = tuple(("digits", network) for network in list(NETWORKS)[:5])
 HELD_OUT = (
     *(("digits", network) for network in list(NETWORKS)[5:]),
@@ -122,7 +122,7 @@ class Trial:
     def run(self) -> dict[str, Any]:
         """Run every method at every step size; return their curves, ready for JSON."""
         graph = NETWORKS[self.network](self.seed)
-        everyone = graphs.complete(graph.n)  # where Metropolis weights average exactly
+        everyone = graphs.complete(graph.n)  # on which Metropolis weights average exactly
         problem = DATA[self.data](graph.n, self.seed, self.batch)
         runs = []
         for step in STEPS:
@@ -163,19 +163,19 @@ def trials(*, quick: bool, seeds: int) -> list[Trial]:
 def run_trials(
     wanted: Sequence[Trial], *, out: Path, jobs: int | None = None, progress: bool | None = None
 ) -> list[dict[str, Any]]:
-    """Run the trials that ``out`` does not hold yet, and return all of them in order.
+    """Run the trials that ``out`` does not yet hold, and return all of them in order.
 
     Args:
         wanted: The trials.
-        out: The folder; each finished trial is a file of its own in ``out/trials``.
-        jobs: How many processes; by default one per core.
+        out: The folder; each finished trial is a file in ``out/trials``.
+        jobs: Number of processes; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
     """
     folder = files.make_folder(out / "trials")
     key = digest([{name: describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)
     paths = {folder / trial.file: trial for trial in wanted}
     there = [file for file in paths if file.exists()]
-    _require_same_study(there, key)  # before hours of work
+    _require_same_study(there, key)  # before hours of computation
     run_missing(paths, partial(_run, key=key), there=there, jobs=jobs, progress=progress)
     return [files.read_json(file) for file in paths]
 

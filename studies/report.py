@@ -1,4 +1,4 @@
-"""The study as a command: run what is missing, then write its tables, its picture and its sentences."""
+"""The study as a command: run missing trials, then write tables, figure and text."""
 
 import csv
 import io
@@ -34,26 +34,26 @@ from studies.summary import (
 from studies.targets import targets
 from studies.text import headline, markdown, means_of, sentences
 
-_SEEDS = {True: 2, False: 5}  # by whether the study is quick
+_SEEDS = {True: 2, False: 5}  # True: quick
 
 
 def study(
     *, quick: bool = False, seeds: int | None = None, out: Path, jobs: int | None = None, progress: bool | None = None
 ) -> dict[str, Any]:
-    """Compare the methods on many networks, and say what came out.
+    """Compare the methods on many networks, and write a report.
 
-    Writes into ``out``: ``cells.csv``, ``study.md``, ``study.json``, ``study.png``, and each trial's curves under
+    Writes to ``out``: ``cells.csv``, ``study.md``, ``study.json``, ``study.png``, and each trial's curves under
     ``trials``, which a later call does not run again; prints the headline.
 
     Args:
         quick: Only a few of the networks.
-        seeds: How many; they are 0, 1, ..., never chosen. By default 2 if quick, otherwise 5.
+        seeds: Number of seeds; they are 0, 1, ..., not selected. By default 2 if quick, otherwise 5.
         out: The folder to write to.
-        jobs: How many processes; by default one per core.
+        jobs: Number of processes; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
 
     Returns:
-        What ``study.json`` holds.
+        The content of ``study.json``.
     """
     seeds = _SEEDS[quick] if seeds is None else seeds
     for name, value in (("seeds", seeds), ("jobs", 1 if jobs is None else jobs)):
@@ -61,7 +61,7 @@ def study(
             raise SettingsError(f"{name} = {value}: it must be a whole number of at least 1")
     wanted = plan.trials(quick=quick, seeds=seeds)
     there = sum((out / "trials" / trial.file).exists() for trial in wanted)
-    print(f"{len(wanted)} trials" + (f", {there} of them in {out} already" if there else ""))
+    print(f"{len(wanted)} trials" + (f", {there} of them already in {out}" if there else ""))
     trials = plan.run_trials(wanted, out=out, jobs=jobs, progress=progress)
     settings = {
         "quick": quick,
@@ -76,7 +76,7 @@ def study(
 
 
 def report(trials: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], out: Path) -> dict[str, Any]:
-    """Write and print what trials say; return what ``study.json`` holds, which begins with the settings."""
+    """Write and print the report of trials; return the content of ``study.json``, which begins with the settings."""
     runs = runs_of(trials)
     best = tuned(runs)
     rows = rows_of(runs)
@@ -87,12 +87,12 @@ def report(trials: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], out
     files.write_json(folder / "study.json", content)
     files.write_atomically(folder / "study.png", draw(rows))
     show(rows)
-    print(f"wrote study.md, study.json, study.png and cells.csv into {out}")
+    print(f"wrote study.md, study.json, study.png and cells.csv to {out}")
     return content
 
 
 def numbers(rows: Sequence[Row], best: Sequence[Run]) -> dict[str, Any]:
-    """Return what the report says, by name; single cells at equal steps are in ``cells.csv``.
+    """Return the numbers of the report, by name; single cells at equal steps are in ``cells.csv``.
 
     Args:
         rows: The comparison at equal steps.
@@ -129,7 +129,7 @@ def numbers(rows: Sequence[Row], best: Sequence[Run]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Make numbers strict JSON, five digits each: infinity becomes a word, and what does not exist null."""
+    """Convert numbers to strict JSON with five digits: infinity becomes a word, NaN becomes null."""
     if isinstance(value, Cell):
         return str(value)
     if isinstance(value, Ratio | Worst):
@@ -144,7 +144,7 @@ def _plain(value: Any) -> Any:
 
 
 def show(rows: Sequence[Row]) -> None:
-    """Print the means at equal steps, and what was asked for beside what was found."""
+    """Print the means at equal steps, and the targets with the results."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -173,7 +173,7 @@ def show(rows: Sequence[Row]) -> None:
         ]
         table.add_row(method, *texts, style="bold" if method in (DEFAULT, LOCAL) else "")
     console.print(table)
-    judged = Table(title="What was asked for")
+    judged = Table(title="Targets")
     for name in ("asked", "found", ""):
         judged.add_column(name)
     for target in targets(rows):
@@ -185,7 +185,7 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def _write_cells(path: Path, rows: Sequence[Row], best: Mapping[tuple[Cell, str], float]) -> None:
-    """Write a line for each cell and method: ratios to both references with quartiles, and how its runs ended."""
+    """Write a line per cell and method: ratios to both references with quartiles, and the status of the runs."""
     ratios = [
         f"{metric}{suffix}{quartile}"
         for suffix in ("", "_to_exact_pi")

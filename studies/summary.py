@@ -1,10 +1,10 @@
-r"""What a study's curves say, in numbers: ratios by cell, their means and worst, and shares of the gain.
+r"""Statistics of a study's curves: ratios by cell, their means and maxima, and shares of the gain.
 
 - The *value* of a run is the geometric mean of its records at 80, 90 and 100 % of the iterations, infinite if it
   diverged.
 - A *cell* is a data set, network, batch size and step size. The *ratio* of a method there is the median over seeds of
-  its value over the reference's at the same seed, in logarithms. Seeds where the reference diverged have no ratio.
-- *Equal step*: method and reference take the same step. *Tuned*: each takes the step of the grid with the least median
+  its value over the reference's at the same seed, in logarithms. Seeds on which the reference diverged have no ratio.
+- *Equal step*: method and reference use the same step. *Tuned*: each uses the step of the grid with the smallest median
   stationarity for that data set, network and batch size, and the cell's ``step`` is None.
 - A *mean* over cells is geometric, with ratios below ``FLOOR`` counted as ``FLOOR``, so that no cell decides it alone.
 """
@@ -26,7 +26,7 @@ PARTS = ("exact pi", ADAPT, CORRECTION, PLANNED)
 
 
 class Cell(NamedTuple):
-    """Where methods are compared; ``step`` is None where each takes its best."""
+    """A setting in which methods are compared; ``step`` is None if each uses its best."""
 
     data: str
     network: str
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Whether the rules were developed on it."""
+        """Whether the rules were developed on this cell."""
         return GROUPS[(self.data, self.network) not in DEVELOPED]
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Run:
     curves: Mapping[str, Floats] = field(repr=False)
 
     def value(self, metric: str) -> float:
-        """Return the geometric mean over the last fifth, infinite for a run that diverged."""
+        """Return the geometric mean over the last fifth, or infinity if the run diverged."""
         iterations, curve = self.curves["iterations"], self.curves[metric]
         if self.diverged:
             return np.inf
@@ -66,7 +66,7 @@ class Run:
 
 
 class Ratio(NamedTuple):
-    """The quartiles over seeds of a ratio; NaN where there is none."""
+    """The quartiles over seeds of a ratio; NaN if there is none."""
 
     low: float
     median: float
@@ -75,19 +75,19 @@ class Ratio(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One method in one cell: its ratios by reference and metric, and how its runs ended."""
+    """One method in one cell: its ratios by reference and metric, and the status of its runs."""
 
     cell: Cell
     method: str
     ratios: Mapping[str, Mapping[str, Ratio]]
     completed: int
     diverged: int
-    lost: int  # diverged where Di-DGD did not
-    won: int  # did not diverge where Di-DGD did
+    lost: int  # seeds on which it diverged and Di-DGD did not
+    won: int  # seeds on which Di-DGD diverged and it did not
 
 
 class Worst(NamedTuple):
-    """The largest ratio and where it is."""
+    """The largest ratio and its cell."""
 
     ratio: float
     cell: Cell
@@ -100,7 +100,7 @@ class Summary:
     method: str
     cells: int
     mean: Mapping[str, float]
-    finite_mean: Mapping[str, float]  # without the cells where it diverged
+    finite_mean: Mapping[str, float]  # without the cells in which it diverged
     infinite: int
     worst: Mapping[str, Worst]
     above: Mapping[str, int]  # cells above 1 in the median and in the lower quartile
@@ -125,7 +125,7 @@ def runs_of(trials: Iterable[Mapping[str, Any]]) -> list[Run]:
 
 
 def tuned(runs: Sequence[Run]) -> list[Run]:
-    """Keep of every method and place the runs at its best step, in one cell; the smallest step if all diverge."""
+    """Keep each method's runs at its best step, as one cell; at the smallest step if all diverge."""
     values: dict[tuple[Cell, str], dict[float, list[float]]] = {}
     for run in runs:
         place = values.setdefault((run.cell._replace(step=None), run.method), {})
@@ -169,7 +169,7 @@ def rows_of(runs: Sequence[Run]) -> list[Row]:
 
 
 def ratio_of(values: Mapping[int, float], reference: Mapping[int, float]) -> Ratio:
-    """Return the quartiles over the seeds where the reference is finite, taken in logarithms.
+    """Return the quartiles, in logarithms, over the seeds on which the reference is finite.
 
     Example:
         >>> ratio_of({0: 1.0, 1: 4.0, 2: 5.0}, {0: 1.0, 1: 1.0, 2: np.inf})
@@ -184,7 +184,7 @@ def ratio_of(values: Mapping[int, float], reference: Mapping[int, float]) -> Rat
 
 
 def mean_of(ratios: Sequence[float]) -> float:
-    """Return the geometric mean with the floor; NaN of nothing.
+    """Return the geometric mean with the floor; NaN without ratios.
 
     Example:
         >>> round(mean_of([0.0, 1e-1]), 9)
@@ -194,7 +194,7 @@ def mean_of(ratios: Sequence[float]) -> float:
 
 
 def summary(rows: Sequence[Row], method: str, group: str, reference: str = BASELINE) -> Summary | None:
-    """Summarise one method over the cells of a group; None if none of them has a ratio."""
+    """Summarize one method over the cells of a group; None if none of them has a ratio."""
     here = [row for row in rows if row.method == method and row.cell.group == group]
     there = [row for row in here if not np.isnan(row.ratios[reference]["stationarity"].median)]
     if not there:
@@ -215,11 +215,11 @@ def summary(rows: Sequence[Row], method: str, group: str, reference: str = BASEL
 
 
 def shares(rows: Sequence[Row], group: str, metric: str) -> tuple[dict[str, float], int] | None:
-    """Split the default's mean gain, in logarithms, among its parts; return the split and over how many cells it is.
+    """Split the default's mean gain, in logarithms, among its parts; return the shares and the number of cells.
 
     The exact pi and the order (adapt-then-combine) come first, as the methods are built on them. Correction and planned
-    weights may be added in either order: each gets the average of what it brings first and what it brings last. Cells
-    where one of the methods diverged have no such split and are left out. None where there is no gain to split.
+    weights may be added in either order: each is credited with the average of its gains as the first and as the last.
+    Cells in which one of the methods diverged are left out. None if there is no gain.
     """
     logs: dict[Cell, dict[str, float]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""What the rules of PerronD3GD were built to reach, beside what a study found."""
+"""The targets of PerronD3GD's rules, with the results of a study."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ _MEANS = {
     (LOCAL, "developed"): (0.15, 0.05),
     (LOCAL, "held out"): (0.25, 0.10),
 }
-# No cell may be above; of the default only what is beyond seed noise counts: its lower quartile is above as well.
+# No cell may exceed these; for the default only beyond seed noise, that is, if its lower quartile exceeds too.
 _CEILINGS = {DEFAULT: (1.0, " beyond seed noise"), LOCAL: (1.2, "")}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What was asked for, what was found, whether that is enough, and the cells that say no."""
+    """A target, the result, whether it is met, and the cells that violate it."""
 
     asked: str
     found: str
@@ -31,7 +31,7 @@ class Target:
 
 
 def targets(rows: Sequence[Row]) -> list[Target]:
-    """Judge a comparison at equal steps."""
+    """Return the targets for a comparison at equal steps."""
     found = []
     for (method, group), limits in _MEANS.items():
         one = summary(rows, method, group)

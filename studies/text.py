@@ -25,17 +25,18 @@ from studies.targets import targets
 _DEFINITIONS = f"""\
 - *Value* of a run: the geometric mean of its records at 80, 90 and 100 % of the iterations; infinite if it diverged.
 - *Cell*: data set, network, batch size and step size. Its *ratio*: the median over seeds of the method's value over the
-  reference's at the same seed, in logarithms. Seeds where the reference diverged have no ratio and are listed apart.
+  reference's at the same seed, in logarithms. Seeds on which the reference diverged have no ratio and are listed
+  separately.
 - *Mean* over cells: geometric; ratios below {shown(FLOOR)} count as {shown(FLOOR)}. "∞ (x without 2)" means that it
   diverged in half or more of the seeds of 2 cells, and x is the mean over the others.
-- *Above 1*: how many ratios (two metrics for each cell) are above 1 beyond seed noise, that is, with median and lower
+- *Above 1*: the number of ratios (two metrics per cell) above 1 beyond seed noise, that is, with median and lower
   quartile above 1.
-- *Developed*: digits on the five networks on which the rules were developed; all else is *held out*, not strictly:
-  a prototype chose the planner's noise share and FROST's balance on one seed of similar networks and data sets.
+- *Developed*: digits on the five networks on which the rules were developed; all other cells are *held out*, though not
+  strictly: a prototype chose the planner's noise share and FROST's balance on one seed of similar networks and data.
 - *{CONTROL}* is the control: {BASELINE} with 1 / (n pi) known from the start. *{ADAPT}* is the control with
-  the gradient step before the mixing. *{CORRECTION}* and *{PLANNED}* each add one thing to that; *{DEFAULT}* has
+  the gradient step before the mixing. *{CORRECTION}* and *{PLANNED}* each add one change to that; *{DEFAULT}* has
   both; *{LOCAL}* has the correction and the local rule's weights. *FROST, mixing* and *Push-Pull* track
-  gradients, at twice the traffic; Push-Pull's agents must know who hears them. *{CENTRAL}* is plain gradient
+  gradients, at twice the traffic; Push-Pull's agents must know their out-degrees. *{CENTRAL}* is plain gradient
   descent on all data at once, the floor for any network at equal steps."""
 
 
@@ -54,13 +55,13 @@ def markdown(rows: Sequence[Row], best: Sequence[Run]) -> str:
         f"Equal step size, against {BASELINE}": _means(rows, BASELINE),
         f"Equal step size, against the control ({CONTROL})": _means(rows, CONTROL),
         f"Tuned step size, against tuned {BASELINE}": (
-            "Each method takes the step of the grid with the least median stationarity, for each data set, network and "
-            "batch size. The last column counts the choices.\n\n" + _means(tuned_rows, BASELINE, _steps(best))
+            "Each method uses the step of the grid with the smallest median stationarity, for each data set, network "
+            "and batch size. The last column counts the choices.\n\n" + _means(tuned_rows, BASELINE, _steps(best))
         ),
         f"Cost of reaching {BASELINE}'s result": (
             f"The target is tuned {BASELINE}'s final stationarity in the same trial. Iterations and bytes until a "
-            f"method at its tuned step gets there and stays, as shares of {BASELINE}'s whole run: median over trials "
-            f"[quartiles]; ∞: never within it.\n\n{_costs(best)}"
+            f"method at its tuned step reaches it and stays there, as shares of {BASELINE}'s whole run: median over "
+            f"trials [quartiles]; ∞: never within it.\n\n{_costs(best)}"
         ),
         "Where the gain comes from": attribution(rows),
         "Divergence": _divergence(rows),
@@ -72,7 +73,7 @@ def markdown(rows: Sequence[Row], best: Sequence[Run]) -> str:
 
 
 def headline(rows: Sequence[Row]) -> str:
-    """Say in one sentence what the default does to Di-DGD's stationarity and disagreement."""
+    """Return a sentence on the default's stationarity and disagreement relative to Di-DGD."""
     parts = []
     for group in GROUPS:
         one = summary(rows, DEFAULT, group)
@@ -83,7 +84,7 @@ def headline(rows: Sequence[Row]) -> str:
 
 
 def beside(rows: Sequence[Row]) -> str:
-    """Say what each part of the default reaches without the others."""
+    """Return a sentence on each part of the default without the others."""
     parts = []
     for method in (ADAPT, PLANNED, CORRECTION):
         found = {group: summary(rows, method, group) for group in GROUPS}
@@ -125,7 +126,7 @@ def sentences(rows: Sequence[Row]) -> list[str]:
 
 
 def attribution(rows: Sequence[Row]) -> str:
-    """Say what share of the default's gain, in logarithms, each of its parts brings."""
+    """Return the share of the default's gain, in logarithms, that is due to each of its parts."""
     found = []
     for group in GROUPS:
         for metric in METRICS:
@@ -135,13 +136,13 @@ def attribution(rows: Sequence[Row]) -> str:
                 found.append(f"- {metric} on {split[1]} {group} cells: {parts}.")
     return (
         f"Shares of {DEFAULT}'s mean log gain over {BASELINE}. The exact pi and the order of steps come first, as the "
-        f"rest is built on them; {CORRECTION} and {PLANNED} share what is left, each with the average of what it "
-        "brings as the first and as the last of the two.\n\n" + "\n".join(found)
+        f"rest is built on them; {CORRECTION} and {PLANNED} share the remainder, each with the average of its gain as "
+        "the first and as the last of the two.\n\n" + "\n".join(found)
     )
 
 
 def means_of(one: Summary, metric: str) -> str:
-    """Write a mean over cells, and what it would be without the cells where the method diverged."""
+    """Format a mean over cells, with the mean without cells in which the method diverged."""
     if not one.infinite:
         return shown(one.mean[metric])
     return f"∞ ({shown(one.finite_mean[metric])} without {one.infinite})"
@@ -164,7 +165,7 @@ def _targets(rows: Sequence[Row]) -> str:
 
 
 def _floor(rows: Sequence[Row]) -> list[str]:
-    """Say how low stationarity can go at equal steps: what gradient descent on all data at once reaches."""
+    """Return the lower bound of stationarity at equal steps: that of gradient descent on all data at once."""
     lines = []
     for group in GROUPS:
         one = summary(rows, CENTRAL, group, BASELINE)
@@ -173,7 +174,7 @@ def _floor(rows: Sequence[Row]) -> list[str]:
             lines.append(
                 f"- For comparison, on {group} cells gradient descent on all data at once ({CENTRAL}) ends at "
                 f"{shown(one.mean['stationarity'])} of {BASELINE}'s stationarity at the same step, and at "
-                f"{shown(worst.ratio)} in its worst cell ({worst.cell}): the floor of what a network can do."
+                f"{shown(worst.ratio)} in its worst cell ({worst.cell}): the floor for any network."
             )
     return lines
 
@@ -201,7 +202,7 @@ def _means(rows: Sequence[Row], reference: str, more: Mapping[tuple[str, str], s
 
 
 def _steps(best: Sequence[Run]) -> dict[tuple[str, str], str]:
-    """Count by group and method how often each step was the best."""
+    """Count how often each step was the best, by group and method."""
     chosen = {(run.cell, run.method): run.step for run in best}
     steps = sorted(set(chosen.values()))
     found: dict[tuple[str, str], Counter[float]] = {}
@@ -234,7 +235,7 @@ def _divergence(rows: Sequence[Row]) -> str:
     lost = {method: sum(row.lost for row in rows if row.method == method) for method in methods}
     won = {method: sum(row.won for row in rows if row.method == method) for method in methods}
     found = [
-        f"Runs of any method that diverge (a model leaves all bounds) where {BASELINE} does not: "
+        f"Runs of any method that diverge where {BASELINE} does not: "
         + (", ".join(f"{method} {count}" for method, count in lost.items() if count) or "none")
         + "."
     ]

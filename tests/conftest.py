@@ -1,4 +1,4 @@
-"""Shared fixtures; and every test draws its examples as `tests.helpers.strategies` says."""
+"""Shared fixtures; examples are drawn as `tests.helpers.strategies` defines."""
 
 import pytest
 

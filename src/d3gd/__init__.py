@@ -1,4 +1,4 @@
-"""Decentralized learning on directed graphs that learns whom each agent should listen to."""
+"""Decentralized learning on directed graphs with learned edge weights."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Imported at first use, so that `import d3gd` and `d3gd --help` do not wait for what they may never need.
+# Imported at first use, so that `import d3gd` and `d3gd --help` do not load modules that they do not need.
 _HOMES = {
     "ACGT": "algorithms.acgt",
     "Algorithm": "algorithms.base",
@@ -69,7 +69,7 @@ _ROOMS = (
     "weights",
 )
 
-__all__ = [  # without torch, which would take the place of PyTorch where both are imported
+__all__ = [  # without torch, which a star import would put in place of PyTorch
     "ACGT",
     "D3GD",
     "DGD",

@@ -1,4 +1,4 @@
-"""The array types that signatures speak of."""
+"""Array types for signatures."""
 
 from typing import Any, TypeAlias
 
@@ -9,4 +9,4 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Array: TypeAlias = npt.NDArray[Any]
-CSR: TypeAlias = Any  # scipy.sparse.csr_array; SciPy ships no types of its own
+CSR: TypeAlias = Any  # scipy.sparse.csr_array; SciPy ships no type hints

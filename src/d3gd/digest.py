@@ -1,4 +1,4 @@
-"""One fingerprint for data and settings, to tell whether two experiments are the same."""
+"""A digest of data and settings, to decide whether two experiments are the same."""
 
 import hashlib
 import json
@@ -10,12 +10,12 @@ import numpy as np
 
 from d3gd.errors import SettingsError
 
-_DEEPEST = 100  # levels of lists and tables, below where Python gives up
-_WIDEST = 1024  # bits of a whole number: as many as a float can tell
+_DEEPEST = 100  # levels of lists and tables, below Python's recursion limit
+_WIDEST = 1024  # bits of a whole number: the range of a float
 
 
 def digest(*parts: Any) -> str:
-    """SHA-256 of arrays (dtype, shape and bytes) and of values that :func:`jsonable` takes, in order.
+    """SHA-256 of arrays (dtype, shape and bytes) and of values that :func:`jsonable` accepts, in order.
 
     Example:
         >>> digest([1, 0.5]) == digest((np.int64(1), np.float64(0.5)))
@@ -32,12 +32,12 @@ def digest(*parts: Any) -> str:
 
 
 def jsonable(value: Any, where: str = "a setting", depth: int = 0) -> Any:
-    """Return a value as JSON has it, NumPy's numbers and arrays among them, or refuse it.
+    """Convert a value, which may hold NumPy's numbers and arrays, to JSON's types, or raise an error.
 
     Args:
         value: Numbers, texts, None, paths, and lists, arrays and mappings of them.
-        where: What messages call it.
-        depth: How many lists and mappings it lies in.
+        where: The name of the value in messages.
+        depth: Its depth of nesting.
 
     Example:
         >>> jsonable({"step": np.float64(0.1), "agents": (np.int64(3), True)})

@@ -1,4 +1,4 @@
-"""Who listens to whom: a directed graph on CSR arrays."""
+"""Directed graphs as CSR arrays."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NAMES_IN_A_MESSAGE = 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Digraph:
-    """A directed graph of agents; row i of its CSR arrays holds whom agent i listens to, itself included.
+    """A directed graph of agents; row i of its CSR arrays holds the in-neighbours of agent i and i itself.
 
     Build one with :meth:`from_edges`, :meth:`from_networkx` or a generator of :mod:`d3gd.graphs`.
 
     Args:
         n: The number of agents, at least 1.
         indptr: Row i's entries are ``sources[indptr[i]:indptr[i + 1]]``.
-        sources: The in-neighbours of every agent, ascending in each row; i is in its own row.
+        sources: The in-neighbours of every agent and itself, ascending in each row.
         labels: One distinct name per agent, or None.
 
     Example:
@@ -71,7 +71,7 @@ class Digraph:
 
     @classmethod
     def from_edges(cls, n: int, edges: Iterable[Sequence[int]] | Array, labels: Iterable[str] | None = None) -> Digraph:
-        """Build a graph from (source, target) pairs: the target listens to the source.
+        """Build a graph from (source, target) pairs: the target receives from the source.
 
         Args:
             n: The number of agents.
@@ -90,18 +90,18 @@ class Digraph:
         pairs = _checked_pairs(n, edges)
         agents = np.arange(n, dtype=np.int64)
         keys = np.sort(np.concatenate([pairs[:, 1] * n + pairs[:, 0], agents * (n + 1)]))
-        keys = keys[np.diff(keys, prepend=-1) > 0]  # ten times faster here than np.unique, which hashes
+        keys = keys[np.diff(keys, prepend=-1) > 0]  # ten times faster than np.unique, which hashes
         targets, sources = np.divmod(keys, n)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(targets, minlength=n))])
         return cls(n, indptr, sources, None if labels is None else tuple(labels))
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Digraph:
-        """Build a graph from a networkx one; an undirected graph gives links both ways.
+        """Build a graph from a networkx graph; undirected edges become links in both directions.
 
         Args:
             graph: Any networkx graph. If its nodes are 0, ..., n - 1, agent i is node i; otherwise the nodes,
-                in the order networkx holds them, become the labels.
+                in the order of networkx, become the labels.
 
         Returns:
             The graph; attributes of nodes and edges are not kept.
@@ -129,7 +129,7 @@ class Digraph:
 
     @cached_property
     def targets(self) -> Ints:
-        """The listening agent (the row) of every CSR entry."""
+        """The target (the row) of every CSR entry."""
         return _frozen(np.repeat(np.arange(self.n, dtype=np.int64), np.diff(self.indptr)))
 
     @property
@@ -150,17 +150,17 @@ class Digraph:
 
     @property
     def link_count(self) -> int:
-        """The number of links, self-loops not counted."""
+        """The number of links, without self-loops."""
         return int(self.sources.size) - self.n
 
     @property
     def in_degrees(self) -> Ints:
-        """How many others each agent hears."""
+        """The number of in-neighbours of each agent."""
         return np.diff(self.indptr) - 1
 
     @property
     def out_degrees(self) -> Ints:
-        """How many others hear each agent."""
+        """The number of out-neighbours of each agent."""
         return np.bincount(self.sources, minlength=self.n) - 1
 
     @property
@@ -169,11 +169,11 @@ class Digraph:
         return bool(np.array_equal(np.sort(self.sources * self.n + self.targets), self.keys))
 
     def name(self, agent: int) -> str:
-        """Return what messages call an agent: "agent 3", or "agent 3 ('C')" when it has a label."""
+        """Return the name of an agent in messages: "agent 3", or "agent 3 ('C')" if it has a label."""
         return f"agent {agent}" if self.labels is None else f"agent {agent} ({self.labels[agent]!r})"
 
     def hops_from(self, agent: int) -> Ints:
-        """Return how many links a message from ``agent`` needs to reach each agent; -1 where it cannot.
+        """Return the number of hops from ``agent`` to each agent; -1 if there is no path.
 
         Example:
             >>> Digraph.from_edges(4, [(0, 1), (1, 2), (3, 0)]).hops_from(0)
@@ -186,7 +186,7 @@ class Digraph:
         return np.where(np.isfinite(hops), hops, -1).astype(np.int64)
 
     def diameter(self) -> int:
-        """Return the most links a message can need. Exact, at O(n m) cost: meant for small graphs.
+        """Return the diameter, in hops. Exact, at O(n m) cost: meant for small graphs.
 
         Example:
             >>> Digraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)]).diameter()
@@ -196,7 +196,7 @@ class Digraph:
         patience(
             f"the diameter of {self.n:,} agents",
             200 * self.n * self.sources.size,
-            "look from some agents only, with hops_from(agent)",
+            "start from some agents only, with hops_from(agent)",
         )
         block = max(1, 2**20 // self.n)
         starts = range(0, self.n, block)
@@ -204,14 +204,14 @@ class Digraph:
 
     @cached_property
     def is_strongly_connected(self) -> bool:
-        """Whether every agent's messages can reach every other."""
+        """Whether there is a path from every agent to every other."""
         from scipy.sparse.csgraph import connected_components
 
         parts: int = connected_components(self._flow, connection="strong")[0]
         return parts == 1
 
     def require_strongly_connected(self) -> None:
-        """Raise a :class:`GraphError` that names agents which cannot be reached, unless all can."""
+        """Raise a :class:`GraphError` that names unreachable agents, if there are any."""
         if self.is_strongly_connected:
             return
         unreached = np.flatnonzero(self.hops_from(0) < 0)
@@ -228,7 +228,7 @@ class Digraph:
         )
 
     def require_undirected(self, who: str, instead: str) -> None:
-        """Raise a :class:`GraphError` that names a one-way link, what needs its reverse and what does not."""
+        """Raise a :class:`GraphError` that names a one-way link, if there is one."""
         if self.is_undirected:
             return
         one_way = np.flatnonzero(~np.isin(self.sources * self.n + self.targets, self.keys))[0]
@@ -239,7 +239,7 @@ class Digraph:
         )
 
     def matrix(self, values: Floats) -> CSR:
-        """Return the CSR matrix with ``values``, one per CSR entry, on this graph; it shares no memory."""
+        """Return the CSR matrix with ``values``, one per CSR entry, on this graph; a copy."""
         data = np.array(values, dtype=np.float64)
         if data.shape != self.sources.shape:
             raise GraphError(
@@ -250,7 +250,7 @@ class Digraph:
 
     @property
     def _flow(self) -> CSR:
-        """The graph as SciPy's searches want it: row = source, column = target."""
+        """The graph in the convention of SciPy's searches: row = source, column = target."""
         ones = np.ones(self.sources.size)
         return csr_array((ones, (self.sources, self.targets)), shape=(self.n, self.n))
 
@@ -316,5 +316,5 @@ def _checked_pairs(n: int, edges: Iterable[Sequence[int]] | Array) -> Ints:
     outside = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))
     if outside.size:
         source, target = pairs[outside[0]].tolist()
-        raise GraphError(f"edge ({source}, {target}) leaves the graph: with n = {n}, agents are 0 to {n - 1}")
+        raise GraphError(f"edge ({source}, {target}) is outside the graph: with n = {n}, agents are 0 to {n - 1}")
     return pairs.astype(np.int64)

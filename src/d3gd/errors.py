@@ -1,8 +1,8 @@
-"""What d3gd raises, and warns of. Each message says what was found, what is needed and what to do, in one line."""
+"""Errors and warnings. Each message names what was found, what is needed and what to do, in one line."""
 
 
 class D3GDError(Exception):
-    """Any error that a user of d3gd can cause and mend."""
+    """Any error that a user of d3gd can cause and correct."""
 
 
 class GraphError(D3GDError):
@@ -14,7 +14,7 @@ class WeightsError(D3GDError):
 
 
 class ProblemError(D3GDError):
-    """Data or a problem that does not fit: NaN, wrong shapes, wrong number of agents."""
+    """An invalid problem or data: NaN, wrong shapes, wrong number of agents."""
 
 
 class SettingsError(D3GDError):
@@ -26,19 +26,19 @@ class RecordError(D3GDError):
 
 
 class TransportError(D3GDError):
-    """Ranks that cannot reach each other, or that send what does not fit."""
+    """Ranks that cannot reach each other, or whose messages do not match."""
 
 
 class PatienceWarning(UserWarning):
-    """Work that will take long, told before it begins."""
+    """Warns of a long computation before it begins."""
 
 
 class ToldElsewhereError(TransportError):
-    """An error that another rank reports; this one only has to end."""
+    """An error that another rank reports; this rank only ends."""
 
 
 def printable(text: str) -> str:
-    r"""Return a text in which nothing can steer a terminal: control characters are written out.
+    r"""Return a text with control characters escaped, so that it cannot control a terminal.
 
     Example:
         >>> printable("a\x1b[31m\tb")

@@ -1,4 +1,4 @@
-"""Graphs by name. Random ones are drawn again until strongly connected, or say why that will not happen."""
+"""Standard graphs. Random ones are redrawn until strongly connected; an error explains if that is unlikely."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DRAWS = 100
 
 
 def ring(n: int) -> Digraph:
-    """Return the one-way cycle: agent i is heard by agent i + 1 (mod n) only.
+    """Return the directed cycle: agent i sends to agent i + 1 (mod n) only.
 
     Example:
         >>> ring(3).edges.tolist()
@@ -39,7 +39,7 @@ def ring(n: int) -> Digraph:
 
 
 def exponential(n: int) -> Digraph:
-    """Return the graph where i is heard by i + 1, i + 2, i + 4, ... (mod n), every power of two below n.
+    """Return the exponential graph: i sends to i + 1, i + 2, i + 4, ... (mod n), for all powers of two below n.
 
     Example:
         >>> exponential(8).hops_from(0).tolist()
@@ -53,12 +53,12 @@ def exponential(n: int) -> Digraph:
 
 
 def grid(rows: int, columns: int, *, torus: bool = False) -> Digraph:
-    """Return a lattice with links both ways between neighbours; agent ``r * columns + c`` sits at (r, c).
+    """Return a lattice with undirected links between neighbours; agent ``r * columns + c`` is at (r, c).
 
     Args:
         rows: The number of rows.
         columns: The number of columns.
-        torus: Whether the borders are glued, so that nobody sits at an edge.
+        torus: Whether opposite borders are joined.
 
     Returns:
         The graph of ``rows * columns`` agents.
@@ -78,7 +78,7 @@ def grid(rows: int, columns: int, *, torus: bool = False) -> Digraph:
 
 
 def complete(n: int) -> Digraph:
-    """Return the graph where everyone hears everyone."""
+    """Return the complete graph: every agent hears all others."""
     n = as_count(n, "n")
     _require_room(n * (n - 1))
     agents = np.arange(n)
@@ -86,14 +86,14 @@ def complete(n: int) -> Digraph:
 
 
 def star(n: int) -> Digraph:
-    """Return the graph where agent 0 hears all others and all others hear only agent 0."""
+    """Return the star: agent 0 hears all others, and all others hear only agent 0."""
     n = as_count(n, "n")
     leaves = np.arange(1, n)
     return _both_ways(n, np.column_stack([np.zeros_like(leaves), leaves]))
 
 
 def erdos_renyi(n: int, p: float, *, seed: int = 0) -> Digraph:
-    """Return a strongly connected directed Erdos-Renyi graph: each ordered pair is linked with probability p.
+    """Return a strongly connected directed Erdős-Rényi graph: each ordered pair is linked with probability p.
 
     Args:
         n: The number of agents.
@@ -101,7 +101,7 @@ def erdos_renyi(n: int, p: float, *, seed: int = 0) -> Digraph:
         seed: The same seed gives the same graph.
 
     Returns:
-        The first strongly connected one of at most 100 draws.
+        The first strongly connected graph of at most 100 draws.
 
     Example:
         >>> erdos_renyi(20, 0.6, seed=1).is_strongly_connected
@@ -113,7 +113,7 @@ def erdos_renyi(n: int, p: float, *, seed: int = 0) -> Digraph:
     p, rng = float(p), _draws(seed)
     _require_room(p * n * (n - 1))
     someone_heard = 1 - (1 - p) ** (n - 1)
-    # Rows are drawn independently, so this power is the chance that everyone hears somebody: if hopeless, don't draw.
+    # Rows are independent, so this power is the probability that all agents hear another one: if tiny, don't draw.
     if n == 1 or someone_heard**n > 1e-9:
         for _ in range(_DRAWS):
             graph = Digraph.from_edges(n, _bernoulli_pairs(n, p, rng))
@@ -128,7 +128,7 @@ def erdos_renyi(n: int, p: float, *, seed: int = 0) -> Digraph:
 
 
 def _bernoulli_pairs(n: int, p: float, rng: np.random.Generator) -> Ints:
-    """Flip a coin for each of the n (n - 1) ordered pairs, drawing only the gaps between heads."""
+    """Draw each of the n (n - 1) ordered pairs with probability p, by geometric gaps between successes."""
     pairs = n * (n - 1)
     chunk = int(pairs * p + 5 * math.sqrt(pairs * p)) + 10
     heads = np.array([-1], dtype=np.int64)
@@ -141,18 +141,18 @@ def _bernoulli_pairs(n: int, p: float, rng: np.random.Generator) -> Ints:
 
 
 def random_geometric(n: int, radius: float, *, spread: float = 0.5, seed: int = 0) -> Digraph:
-    """Return agents at random in the unit square, each heard by whoever is within its own range.
+    """Return a graph of random points in the unit square, each heard by all agents within its range.
 
-    Agent j's range is uniform in ``radius * [1 - spread, 1 + spread]``; unequal ranges make one-way links.
+    Agent j's range is uniform in ``radius * [1 - spread, 1 + spread]``; unequal ranges lead to one-way links.
 
     Args:
         n: The number of agents.
         radius: The mean range; the square's side is 1.
-        spread: How unequal the ranges are, in [0, 1).
+        spread: Relative spread of the ranges, in [0, 1).
         seed: The same seed gives the same graph.
 
     Returns:
-        The first strongly connected one of at most 100 draws.
+        The first strongly connected graph of at most 100 draws.
 
     Example:
         >>> random_geometric(50, 0.4, seed=1).is_undirected
@@ -166,7 +166,7 @@ def random_geometric(n: int, radius: float, *, spread: float = 0.5, seed: int = 
     if not (is_number(spread) and 0 <= spread < 1):
         raise GraphError(f"spread = {shown(spread)}: it must be at least 0 (equal ranges) and below 1")
     radius, spread, rng = float(radius), float(spread), _draws(seed)
-    surely = min(1.0, radius * (1 - spread))  # of which a quarter disc lies in the square wherever the agent is
+    surely = min(1.0, radius * (1 - spread))  # a quarter disc of this radius lies in the square for any agent
     _require_room(n * (n - 1) * math.pi * surely**2 / 4)
     cut_off = 0
     for draws in range(1, _DRAWS + 1):
@@ -180,7 +180,7 @@ def random_geometric(n: int, radius: float, *, spread: float = 0.5, seed: int = 
             return graph
         cut_off += int(np.sum((graph.in_degrees == 0) | (graph.out_degrees == 0)))
         if draws >= 3 and cut_off > 50 * draws:
-            break  # with so many in each of three draws, none in the next hundred is out of the question
+            break  # so many in each of three draws: none in the next hundred is practically impossible
     enough = math.sqrt((math.log(n) + 3) / (math.pi * n)) / (1 - spread)
     raise GraphError(
         f"no strongly connected graph with n = {n}, radius = {radius:g} and spread = {spread:g} in "
@@ -190,9 +190,9 @@ def random_geometric(n: int, radius: float, *, spread: float = 0.5, seed: int = 
 
 
 def regular(n: int, degree: int, *, seed: int = 0) -> Digraph:
-    """Return a random graph where everyone hears ``degree`` others and is heard by ``degree`` others.
+    """Return a random graph in which every agent has ``degree`` in-neighbours and out-neighbours.
 
-    It is the union of ``degree`` random permutations that never meet; the first is one cycle through all
+    It is the union of ``degree`` random permutations without common links; the first is one cycle through all
     agents, so the graph is strongly connected.
 
     Args:
@@ -216,8 +216,8 @@ def regular(n: int, degree: int, *, seed: int = 0) -> Digraph:
     rng = _draws(seed)
     if 2 * degree <= n:
         return _union(n, _disjoint_permutations(n, degree, rng))
-    # Above half, what is left out is itself regular and sparse enough to draw; what stays (more than half of
-    # everybody both ways) is always strongly connected.
+    # For more than half, draw the complement, which is regular and sparse; the graph (more than half of all agents
+    # in both directions) is always strongly connected.
     left_out = _union(n, _disjoint_permutations(n, n - 1 - degree, rng)).edges
     kept = np.ones((n, n), dtype=bool)
     kept[left_out[:, 0], left_out[:, 1]] = False
@@ -225,10 +225,10 @@ def regular(n: int, degree: int, *, seed: int = 0) -> Digraph:
 
 
 def _disjoint_permutations(n: int, count: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """Yield ``count`` <= n / 2 permutations without fixed points of which no two agree anywhere.
+    """Yield ``count`` <= n / 2 permutations without fixed points, no two of which agree anywhere.
 
-    A clash at i is mended by a swap with some j. Of the n places, k hold a value that is taken at i, and i's
-    value is taken at k; i itself is in both. So at least n - 2 k + 1 >= 1 swaps mend it for good.
+    A clash at i is resolved by a swap with some j. Of the n positions, k hold a value that is taken at i, and i's
+    value is taken at k; i itself is in both. So at least n - 2 k + 1 >= 1 swaps resolve it without a new clash.
     """
     taken = np.empty((count + 1, n), dtype=np.int64)
     where = np.empty_like(taken)
@@ -264,7 +264,7 @@ def _draws(seed: int) -> np.random.Generator:
 
 def _require_room(links: float) -> None:
     if links > LINKS:
-        raise GraphError(f"about {links:.2g} links, more than the {LINKS:,} that a graph may have; make it sparser")
+        raise GraphError(f"about {links:.2g} links, more than the {LINKS:,} that a graph may have; choose fewer")
 
 
 def _both_ways(n: int, pairs: Ints) -> Digraph:

@@ -1,7 +1,7 @@
-"""What a run records: the only place that may look at all agents at once.
+"""Metrics of a run: the only code that sees all agents at once.
 
 Each metric is a function of a :class:`Snapshot` and returns a number, or one number per agent. :data:`METRICS` names
-them; ``d3gd.run(..., metrics=[...])`` chooses among them or takes functions of one's own.
+them; ``d3gd.run(..., metrics=[...])`` selects some, or takes a mapping of names to functions.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ from d3gd.problems import Problem
 from d3gd.schedules import Schedule, at
 from d3gd.weights import perron
 
-EXACT_UP_TO = 1000  # agents; beyond, metrics that need n gradients of F are taken at the mean model instead
+EXACT_UP_TO = 1000  # agents; with more, metrics that need n gradients of F are evaluated at the mean model
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Snapshot:
         k: The iteration.
         x: All agents' models, (n, d).
         weights: The weights in use, CSR.
-        scale: What each agent takes for its Perron weight, or None.
+        scale: Each agent's estimate of its Perron weight, or None.
         problem: The problem.
         step_size: The algorithm's step size.
-        bytes_sent: What has been sent over all edges so far.
-        gradients: How many gradients every agent has evaluated so far.
+        bytes_sent: Bytes sent over all edges so far.
+        gradients: Gradient evaluations per agent so far.
     """
 
     k: int
@@ -48,7 +48,7 @@ class Snapshot:
 
     @cached_property
     def pi(self) -> Floats:
-        """The left Perron vector of the weights in use; NaN once they no longer connect everyone."""
+        """The left Perron vector of the weights in use; NaN if they no longer connect all agents."""
         A = self.weights
         return _perron(A.shape[0], A.indptr.tobytes(), A.indices.tobytes(), A.data.tobytes(), str(A.indices.dtype))
 
@@ -67,7 +67,7 @@ class Snapshot:
         return np.asarray(accuracies)
 
 
-@lru_cache(maxsize=1)  # the weights of many methods never change
+@lru_cache(maxsize=1)  # many methods have constant weights
 def _perron(n: int, indptr: bytes, indices: bytes, data: bytes, index: str) -> Floats:
     places = np.frombuffer(indices, dtype=index), np.frombuffer(indptr, dtype=index)
     try:
@@ -122,12 +122,12 @@ def accuracy_per_agent(s: Snapshot) -> Floats:
 
 
 def n_min_pi(s: Snapshot) -> float:
-    r"""Return :math:`n \min_i \pi_i`: 1 where all are heard alike, near 0 where some agent is starved."""
+    r"""Return :math:`n \min_i \pi_i`: 1 if all agents have equal influence, near 0 if one is starved."""
     return float(len(s.pi) * s.pi.min())
 
 
 def perron_error(s: Snapshot) -> float:
-    r"""Return :math:`\max_i |[y_i]_i / \pi_i - 1|`: how far the agents' Perron weights are from the true ones."""
+    r"""Return :math:`\max_i |[y_i]_i / \pi_i - 1|`: the relative error of the agents' Perron weights."""
     return float(np.max(np.abs(_scale(s) / s.pi - 1)))
 
 
@@ -143,7 +143,7 @@ def bytes_sent(s: Snapshot) -> int:
 
 
 def gradients(s: Snapshot) -> int:
-    """Return how many gradients every agent has evaluated so far, on mini-batches or on all data alike."""
+    """Return the number of gradient evaluations per agent so far, on mini-batches or all data."""
     return s.gradients
 
 
@@ -165,7 +165,7 @@ METRICS: Mapping[str, Metric] = {
 
 
 def default_metrics(problem: Any, n: int) -> dict[str, Metric]:
-    """Return what a run records unless told otherwise; above :data:`EXACT_UP_TO` agents, F at the mean model only."""
+    """Return the default metrics of a run; above :data:`EXACT_UP_TO` agents, F at the mean model only."""
     whole = n <= EXACT_UP_TO
     names = ["stationarity" if whole else "stationarity_at_mean", "disagreement"]
     if not isinstance(problem, Problem) or problem.has_loss:
@@ -188,7 +188,7 @@ def choose(metrics: "Iterable[str] | Mapping[str, Metric] | None", problem: Any,
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     unknown = [name for name in names if name not in METRICS]
     if unknown:
-        raise SettingsError(f"metric {unknown[0]!r} is not known; choose among {', '.join(METRICS)}")
+        raise SettingsError(f"metric {unknown[0]!r} is not known; choose from {', '.join(METRICS)}")
     return {name: METRICS[name] for name in names}
 
 
@@ -209,7 +209,7 @@ class Log:
         return bool(self.rows) and self.rows[-1][0] == k
 
     def add(self, snapshot: Snapshot) -> dict[str, Any]:
-        """Record one iteration, whole or not at all."""
+        """Record one iteration, with all metrics or none."""
         row = {name: metric(snapshot) for name, metric in self._metrics.items()}
         first = self.rows[0][1] if self.rows else row
         for name, value in row.items():
@@ -238,14 +238,14 @@ def _require_metric(name: Any, metric: Any) -> None:
 
 
 def _require_value(name: str, value: Any, first: Any) -> None:
-    """Refuse what has no place in a table: a metric is one number, or a row of as many as at the first record."""
+    """Raise an error unless a metric is a number, or a vector as long as at the first record."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or array.ndim > 1:
         found = f"shape {array.shape}" if array.dtype.kind in "biuf" else f"a {type(value).__name__}"
         raise SettingsError(f"metric {name!r} returned {found}; return one number, or one number per agent")
     if array.shape != np.shape(first):
         raise SettingsError(
-            f"metric {name!r} returned shape {array.shape} after shape {np.shape(first)}; return always the same"
+            f"metric {name!r} returned shape {array.shape} after shape {np.shape(first)}; keep the same shape"
         )
 
 

@@ -1,4 +1,4 @@
-"""The verbs in which every algorithm speaks of agents and edges."""
+"""The operations with which algorithms compute on agents and edges."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -26,19 +26,19 @@ from d3gd.transports.base import Transport
 if TYPE_CHECKING:
     from d3gd.kernels.compiled import Compiled
 
-_VECTORS = 2000**2  # most numbers in the n-vectors of a block's agents
-_COPIED = 1 << 15  # bytes that are copied sooner than looked at in two places
-_SORTING = 16  # numbers that projecting an edge's value counts for
-_GATHERED = 1 << 16  # numbers that distances are taken of at a time, so that buffers stay in the cache
-_LINKS = 3  # the stream of the draws of links, apart from those of agents
+_VECTORS = 2000**2  # limit on the numbers in the n-vectors of a block's agents
+_COPIED = 1 << 15  # bytes up to which own and received rows are copied into one array
+_SORTING = 16  # cost of projecting one edge's value, in numbers
+_GATHERED = 1 << 16  # numbers per chunk of the distances, so that buffers stay in the cache
+_LINKS = 3  # the stream of the draws of links, distinct from those of agents
 
 
 class Inbox:
-    """What a block's agents receive along their in-edges, one array per name that was sent; waited for at first use.
+    """The rows that a block's agents receive along their in-edges, by name; it waits for them at first use.
 
     Args:
         rows: The arrays.
-        wait: Returns once they hold what was sent; by default they do already.
+        wait: Returns when the rows have arrived; by default they already have.
     """
 
     def __init__(self, rows: Mapping[str, Received], wait: Callable[[], None] | None = None) -> None:
@@ -47,7 +47,7 @@ class Inbox:
             self.__dict__.update(rows)
 
     def __getattr__(self, name: str) -> Received:
-        # Only asked for what is not an attribute yet.
+        # Called only for names that are not attributes yet.
         if self._wait is not None:
             self._wait()
         try:
@@ -59,23 +59,23 @@ class Inbox:
 
 
 class Network:
-    """A block of agents, the edges into them, and the only ways to compute across edges.
+    """A block of agents, the edges into them, and all operations across edges.
 
-    An algorithm is handed a network and never asks where the agents live. Per-agent values are arrays whose first
-    axis is the block's agents; per-edge values are flat vectors over the block's edges in CSR order, an agent's own
-    self-loop included.
+    An algorithm computes on a network and does not depend on which rank holds which agents. Per-agent values are arrays
+    whose first axis is the block's agents; per-edge values are flat vectors over the block's edges in CSR order,
+    including the self-loops.
 
     Attributes:
         n: The number of agents in the whole network.
-        graph: Who hears whom in the whole network, known to all from the set-up.
+        graph: The whole network, known to all agents at set-up.
         agents: The indices of this block's agents.
         a0: The initial weights over the block's edges, :math:`A^0`.
-        everywhere_a0: The initial weights over all edges of the network, known to all from the set-up.
-        loops: Which of the block's edges are self-loops.
-        dtype: The precision of models; weights over edges, and what says how agents count, are always in double.
-        bytes_sent: What :meth:`exchange` has sent over all edges into the block so far; self-loops are free.
-        halo: The block's border, for the engine; algorithms have no use for it.
-        reliable: Whether every message arrives, and at once; see :mod:`d3gd.conditions`.
+        everywhere_a0: The initial weights over all edges of the network, known to all agents at set-up.
+        loops: Mask of the self-loops among the block's edges.
+        dtype: The precision of models; edge weights and Perron weights are always in double precision.
+        bytes_sent: Bytes sent so far over all edges into the block; self-loops are free.
+        halo: The exchange with other ranks, for the engine; algorithms do not use it.
+        reliable: Whether every message arrives without delay; see :mod:`d3gd.conditions`.
     """
 
     reliable = True
@@ -107,7 +107,7 @@ class Network:
         self.loops: Bools = self._sources == graph.targets[block.edges]
         self._place: Ints = np.full(graph.n, -1)
         self._place[block.heard] = np.arange(len(block.heard))
-        # Entries in the order of the agents they come from: sums along a row then run alike on any number of ranks.
+        # Entries in the order of their sources: sums along a row then have the same order on any number of ranks.
         self._columns: Ints = self._place[self._sources]
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._links = len(block.edges) - len(self.agents)
@@ -116,35 +116,35 @@ class Network:
         self._meter, self._buffers = Meter(), Buffers(LARGE)
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
-        """Send each agent's rows along its out-edges: the only communication there is.
+        """Send each agent's rows along its out-edges: the only way to communicate.
 
-        It returns at once, and the inbox is waited for at first use. What is sent must stay as it is.
+        It returns at once; the inbox waits at first use. The arrays must not change afterwards.
 
         Args:
-            over: Which of the block's edges are used, where links go both ways and both ends of each agree; by default
-                all. What the others would have brought is nobody's to read: their weights have to be zero.
-            arrays: What to send, by name.
+            over: The edges in use, a mask over the block's edges, if links are undirected and both ends agree; by
+                default all. Rows of unused edges are undefined; their weights must be zero.
+            arrays: The rows to send, by name.
         """
         links = self._links if over is None else int(np.count_nonzero(over & ~self.loops))
         self.bytes_sent += links * sum([array.nbytes // len(array) for array in arrays.values()])
         return Inbox(*self.halo.exchange(arrays, self._apart, over))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
-        """Pass on what others have told: each agent sends the fresh rows of its table, with whose they are.
+        """Flood rows along the edges: each agent forwards the new rows of its table with their agents' indices.
 
         Args:
-            table: (agents, n, r); row l of an agent's table is what agent l once told.
+            table: (agents, n, r); row l of an agent's table comes from agent l.
             fresh: (agents, n); the rows to send.
 
         Returns:
-            The tables as heard, (agents, n, r), and which of their rows arrived, (agents, n).
+            The received tables, (agents, n, r), and a mask of the rows that arrived, (agents, n).
         """
-        told, news = self.halo.relay(table, fresh)
+        tables, news = self.halo.relay(table, fresh)
         heard = news[self._columns]
         sent = int(np.count_nonzero(heard)) - int(np.count_nonzero(fresh))
         self.bytes_sent += sent * (table[0, 0].nbytes + 8)
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
-        return told[self._place[carrier], np.arange(self.n)], carrier >= 0
+        return tables[self._place[carrier], np.arange(self.n)], carrier >= 0
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i.
@@ -167,8 +167,8 @@ class Network:
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
 
-        A constant added to all of a row's values changes no projection on the simplex, so the origin is free to
-        choose; near the received models it spares the digits that their common part would cost.
+        A constant added to all of a row's values does not change their projection onto the simplex, so any origin
+        serves; one near the received models avoids the cancellation of digits in their common part.
         """
         require_received(received)
         self._require_rows(v, received)
@@ -190,19 +190,19 @@ class Network:
         return rowwise(expression, *arrays, out=out)
 
     def heard(self, received: Received) -> Iterator[tuple[slice, Floats]]:
-        """Yield, for every agent, the places of its in-edges and the rows that came along them."""
+        """Yield, for every agent, the slice of its in-edges and the rows received along them."""
         require_received(received)
         for first, last in pairwise(self._indptr):
             yield slice(first, last), received.joined()[self._columns[first:last]]
 
     def along(self, received: Received, edges: slice = slice(None)) -> Floats:
-        """Return what came along every edge, one's own rows along self-loops; or along some of the edges."""
+        """Return the row received along every edge, or some of them; along self-loops, the agent's own."""
         require_received(received)
         rows: Floats = received.joined()[self._columns[edges]]
         return rows
 
     def distances(self, x: Floats, received: Received) -> Floats:
-        r"""Return :math:`\|x_j - x_i\|` for every edge j -> i, to the same bits at both ends of a link."""
+        r"""Return :math:`\|x_j - x_i\|` for every edge j -> i, bitwise equal at both ends of a link."""
         values, piece = np.empty(len(self._columns)), max(1, _GATHERED // x.shape[1])
         for first in range(0, len(values), piece):
             some = slice(first, first + piece)
@@ -216,7 +216,7 @@ class Network:
         return self._kernels(_SORTING).project(edges)
 
     def reduce(self, edges: Floats, how: Any = np.add) -> Floats:
-        """Return one value per agent from its in-edges: their sum, or with ``np.maximum`` their largest."""
+        """Return one value per agent from its in-edges: their sum, or with ``np.maximum`` their maximum."""
         reduced: Floats = how.reduceat(edges, self._starts)
         return reduced
 
@@ -230,7 +230,7 @@ class Network:
         return edges if len(self.agents) == self.n else edges[self._edges]
 
     def precise(self, values: Floats) -> Floats:
-        """Return values in the precision of the models, so that models computed with them stay in it."""
+        """Return values in the precision of the models, so that results keep it."""
         return values.astype(self.dtype, copy=False)
 
     def residual(self, values: Floats, sent: Floats) -> Floats | float:
@@ -244,13 +244,13 @@ class Network:
         return rows
 
     def scatter(self, edges: Floats) -> Floats:
-        """Return each agent's n-vector with its in-edges' values at those they come from."""
+        """Return an n-vector per agent that holds its in-edges' values at the indices of their sources."""
         rows = self.vectors()
         rows[self._rows, self._sources] = edges
         return rows
 
     def vectors(self) -> Floats:
-        """Return an n-vector of zeros per agent, if there are not too many of them."""
+        """Return an n-vector of zeros per agent, or raise an error if they would take too much memory."""
         if len(self.agents) * self.n > _VECTORS:
             raise D3GDError(
                 f"an n-vector for each of {len(self.agents)} agents on one process is too much for n = {self.n}; use "
@@ -274,17 +274,17 @@ class Network:
         return keyed_uniform(self._seed, links, k, 1, _LINKS)[:, 0]
 
     def everyone(self, values: Array) -> Array:
-        """Return all agents' values: global knowledge, refused to whatever claims to be decentralized."""
+        """Return all agents' values: global knowledge, refused to decentralized methods."""
         self._require_sight()
         return self.halo.everyone(values)
 
     def perron(self, a: Floats) -> Floats:
-        """Return the left Perron vector of the whole network's weights: global knowledge as well."""
+        """Return the left Perron vector of the whole network's weights: also global knowledge."""
         self._require_sight()
         return perron(self.graph.matrix(self.halo.everywhere(a)))
 
     def _require(self, received: Received, a: Floats) -> None:
-        """Refuse rows that were not received, and weights that are not one per edge."""
+        """Raise an error unless the rows were received and there is one weight per edge."""
         require_received(received)
         if a.shape != self.a0.shape:
             raise D3GDError(
@@ -293,17 +293,17 @@ class Network:
             )
 
     def _require_rows(self, v: Floats, received: Received) -> None:
-        """Refuse vectors that are not one per agent, as long as those received."""
+        """Raise an error unless there is one vector per agent, as long as the received rows."""
         wanted = len(self.agents), *received.shape[1:]
         if v.shape != wanted:
-            raise D3GDError(f"vectors of shape {v.shape} do not fit rows of shape {received.shape}; give {wanted}")
+            raise D3GDError(f"vectors of shape {v.shape} do not match rows of shape {received.shape}; give {wanted}")
 
     def _apart(self, shape: tuple[int, ...]) -> bool:
-        """Whether rows of an array of such a shape are better left in two places, own ones and others."""
+        """Whether to keep own and received rows of an array of this shape separate."""
         return 8 * math.prod(shape) >= _COPIED
 
     def _kernels(self, width: int) -> "Plain | Compiled":
-        """Return the kernels for so many numbers per edge."""
+        """Return the kernels for ``width`` numbers per edge."""
         return self._compiled if self._meter.compiled(self.graph.sources.size * width) else self._plain
 
     @cached_property
@@ -319,6 +319,6 @@ class Network:
     def _require_sight(self) -> None:
         if not self._sees_all:
             raise D3GDError(
-                "a decentralized algorithm asked for all agents' values; agents know only what arrives along their "
+                "a decentralized algorithm requested all agents' values; agents know only what arrives along their "
                 'in-edges: use net.exchange, or declare the algorithm with needs = "all agents"'
             )

@@ -13,7 +13,7 @@ from d3gd.result import Result
 from d3gd.runs import files
 from d3gd.validation import one_line
 
-# Okabe and Ito's colours, told apart with any kind of colour vision; their yellow is too pale for a line.
+# Okabe and Ito's colours, safe for colour blindness; their yellow is too pale for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DPI = 220  # of figures for papers
 _DASHES = ("-", "--", "-.", ":")
@@ -31,7 +31,7 @@ TITLES = {
     "design": r"design function  $J_k$",
     "bytes": "bytes sent over all links",
 }
-_LINEAR = ("accuracy", "n_min_pi")  # metrics that live between 0 and 1
+_LINEAR = ("accuracy", "n_min_pi")  # metrics between 0 and 1
 _DEFAULT = ("stationarity", "stationarity_at_mean", "disagreement")
 STYLE = {
     "axes.grid": True,
@@ -52,13 +52,13 @@ def plot_runs(
     metrics: Sequence[str] = (),
     x: Literal["iterations", "bytes"] = "iterations",
 ) -> None:
-    """Draw the curves of several runs into one figure, a panel for each metric.
+    """Plot the curves of several runs in one figure, with a panel for each metric.
 
     Args:
-        results: The runs, by the names that the legend shall show.
-        path: The file to write; its ending says which format: .png, .pdf or .svg.
-        metrics: What to draw; by default stationarity and disagreement.
-        x: Draw against iterations, or against the bytes that were sent.
+        results: The runs, by their names in the legend.
+        path: The file to write; its suffix defines the format: .png, .pdf or .svg.
+        metrics: The metrics to plot; by default stationarity and disagreement.
+        x: The horizontal axis: iterations or bytes sent.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -70,7 +70,7 @@ def plot_runs(
     names = _chosen(metrics, results)
     with mpl.rc_context(STYLE):
         width = 0.6 + 4.4 * len(names)
-        # The legend stands below the panels, in as many columns as fit, and the figure grows with its rows.
+        # The legend is below the panels, in as many columns as fit, and the figure grows with its rows.
         columns = min(len(results), max(1, int(width * 11 / max(len(label) + 6 for label in results))))
         rows = -(-len(results) // columns)
         figure = Figure(figsize=(width, 3.4 + 0.21 * rows), dpi=150, layout="constrained")
@@ -92,7 +92,7 @@ def plot_runs(
 
 
 def plain_label(text: str) -> str:
-    r"""Return a user's words as a figure can show them: on one line, with dollars that start no mathematics.
+    r"""Return a user's text for a figure: on one line, with dollar signs escaped.
 
     Example:
         >>> plain_label("5 $")
@@ -102,10 +102,10 @@ def plain_label(text: str) -> str:
 
 
 def labels_of(results: Iterable[tuple[str, Result]]) -> dict[str, Result]:
-    """Name runs for a legend: the algorithm, and of its and the other settings only those that differ.
+    """Name runs for a legend: the algorithm and the settings that differ.
 
     Args:
-        results: Pairs of a folder's name and its run. The folder's name tells runs with the same settings apart.
+        results: Pairs of a folder's name and its run. The folder's name distinguishes runs with the same settings.
     """
     pairs = list(results)
     facts = [_facts(result.settings) for _, result in pairs]
@@ -123,7 +123,7 @@ def labels_of(results: Iterable[tuple[str, Result]]) -> dict[str, Result]:
 
 
 def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's settings on one level, under the names that a legend shows."""
+    """Return a run's settings as a flat mapping, by their names in a legend."""
     algorithm = dict(settings.get("algorithm", {}))
     facts = {"algorithm": algorithm.pop("kind", "run"), **algorithm, "seed": settings.get("seed")}
     for part in ("graph", "problem"):
@@ -144,23 +144,23 @@ def _chosen(metrics: Sequence[str], results: Mapping[str, Result]) -> list[str]:
     missing = [name for name in names if name not in recorded]
     if missing or not names:
         what = f"metric {missing[0]!r} is" if missing else "stationarity and disagreement are"
-        raise RecordError(f"{what} not recorded in all of these runs; choose among {', '.join(recorded) or 'none'}")
+        raise RecordError(f"{what} not recorded in all of these runs; choose from {', '.join(recorded) or 'none'}")
     return names
 
 
 def _draw(panel: Any, name: str, results: Mapping[str, Result], x: str) -> list[Any]:
-    """Draw a metric of all runs, and return a line of each."""
+    """Plot a metric of all runs, and return a line of each."""
     handles = []
     unit, size = _unit(results) if x == "bytes" else ("", 1.0)
     values = {run: result.metrics[name].astype(float) for run, result in results.items()}
     log = _deserves_log(name, np.concatenate([curve.ravel() for curve in values.values()]))
     for i, (run, result) in enumerate(results.items()):
         across = result.iterations if x == "iterations" else _bytes(result, run) / size
-        # A logarithmic axis has no place for the zero that disagreement starts from.
+        # A logarithmic axis cannot show the zero at which disagreement starts.
         curve = np.where(values[run] > 0, values[run], np.nan) if log else values[run]
         thin = {"linewidth": 0.6, "alpha": 0.6} if curve.ndim > 1 else {}
         alone = {"marker": "."} if np.isfinite(curve).sum(axis=0).max() < 2 else {}
-        # Dashes let a curve below be seen where two lie on top of each other.
+        # Dashes keep coinciding curves visible.
         lines = panel.plot(across, curve, _DASHES[i % len(_DASHES)], color=PALETTE[i % len(PALETTE)], **thin, **alone)
         handles.append(lines[0])
     panel.set_yscale("log" if log else "linear")
@@ -180,7 +180,7 @@ def _deserves_log(name: str, values: Floats) -> bool:
 
 def _bytes(result: Result, label: str) -> Any:
     if "bytes" not in result.metrics:
-        raise RecordError(f"{label} has no record of bytes; draw against iterations, or record the metric 'bytes'")
+        raise RecordError(f"{label} has no record of bytes; plot against iterations, or record the metric 'bytes'")
     return result.metrics["bytes"]
 
 

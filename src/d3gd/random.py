@@ -7,19 +7,19 @@ from d3gd.arrays import Floats, Ints
 from d3gd.validation import count
 
 _MASK = (1 << 64) - 1
-_DRAWS = 1 << 40  # keys below it are iterations themselves, those of their first draws
+_DRAWS = 1 << 40  # smaller keys are iterations: those of first draws
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 
-# The same constants as arrays: NumPy scalars would be converted anew in each of the many small operations.
+# The same constants as arrays: NumPy scalars would be converted again in each of the many small operations.
 _ONE, _11, _27, _30, _31, _PHI, _M1, _M2 = np.array(
     [[1], [11], [27], [30], [31], [_GOLDEN], [_FIRST], [_SECOND]], dtype=np.uint64
 )
 
 
 def _scramble(word: int) -> int:
-    """The SplitMix64 finaliser on one 64-bit word."""
+    """The SplitMix64 finalizer on one 64-bit word."""
     word &= _MASK
     word = ((word ^ (word >> 30)) * _FIRST) & _MASK
     word = ((word ^ (word >> 27)) * _SECOND) & _MASK
@@ -27,7 +27,7 @@ def _scramble(word: int) -> int:
 
 
 def _scramble_all(words: npt.NDArray[np.uint64]) -> None:
-    """The SplitMix64 finaliser on an array, in place."""
+    """The SplitMix64 finalizer on an array, in place."""
     words ^= words >> _30
     words *= _M1
     words ^= words >> _27
@@ -36,12 +36,12 @@ def _scramble_all(words: npt.NDArray[np.uint64]) -> None:
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
-    """Return NumPy's generator of a seed and a key, once the seed is one."""
+    """Return NumPy's generator for a seed and a key, or raise an error if the seed is invalid."""
     return np.random.default_rng([count("seed", seed, least=0), *key])
 
 
 def draw_key(iteration: int, draw: int = 0) -> int:
-    """Return the key of one of an iteration's draws, to be used as its iteration: draw 0 has the iteration itself.
+    """Return the key of one of an iteration's draws, to be passed as the iteration; draw 0 is the iteration itself.
 
     Example:
         >>> draw_key(7), iteration_of(draw_key(7, draw=3))
@@ -58,20 +58,20 @@ def iteration_of(key: int) -> int:
 def keyed_uniform(seed: int, agents: Ints, iteration: int, count: int, stream: int = 0) -> Floats:
     r"""Uniform draws in [0, 1), one row per agent, each a function of its own key only.
 
-    With :math:`h` the SplitMix64 finaliser and :math:`\varphi` its odd 64-bit increment,
+    With :math:`h` the SplitMix64 finalizer and :math:`\varphi` its odd 64-bit increment,
 
     .. math::
         b &= h(h(h((\text{seed}+1)\varphi) + (\text{stream}+1)\varphi) + (\text{iteration}+1)\varphi), \\
         u_{ac} &= 2^{-53} \lfloor 2^{-11}\, h(h(b + (a + 1)\varphi) + (c + 1)\varphi) \rfloor,
 
-    so an agent's row does not depend on which other agents are asked for, nor on what was drawn before.
+    so an agent's row does not depend on the other agents requested, nor on previous draws.
 
     Args:
-        seed: Of the experiment.
+        seed: The seed of the experiment.
         agents: Global ids of the agents.
-        iteration: When the draw is made.
+        iteration: The iteration of the draw.
         count: Numbers for each agent.
-        stream: Tells apart several uses within one iteration.
+        stream: Distinguishes several uses within one iteration.
 
     Returns:
         An array of shape (len(agents), count).
@@ -102,14 +102,14 @@ def keyed_uniform(seed: int, agents: Ints, iteration: int, count: int, stream: i
 
 
 def keyed_choices(seed: int, agents: Ints, iteration: int, count: int, sizes: Ints) -> Ints:
-    """Places drawn with replacement, each agent's from its own number of samples, by the keys of `keyed_uniform`.
+    """Sample indices drawn with replacement, for each agent among its own samples, keyed as in `keyed_uniform`.
 
     Args:
-        seed: Of the experiment.
+        seed: The seed of the experiment.
         agents: Global ids of the agents.
-        iteration: When the draw is made.
-        count: Places for each agent.
-        sizes: How many samples each agent has.
+        iteration: The iteration of the draw.
+        count: Indices per agent.
+        sizes: Number of samples of each agent.
 
     Returns:
         An array of shape (len(agents), count); row i holds whole numbers from 0 to ``sizes[i] - 1``.

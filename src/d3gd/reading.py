@@ -1,7 +1,7 @@
-"""The one place that opens what comes from outside: regular files of bounded size, and arrays that fit their bytes.
+"""All reading of users' files: regular files of bounded size, and arrays that match their bytes.
 
-Whatever is wrong with a file is one line that names it; nothing here waits for a pipe, unpickles, or allocates what a
-header only claims.
+Any defect of a file is reported in one line that names it. Nothing here blocks on a pipe, unpickles, or allocates what
+only a header claims.
 """
 
 import csv
@@ -21,13 +21,13 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Array
 from d3gd.errors import D3GDError, RecordError
 
-TEXT = 64 * 2**20  # bytes of text that are read at most
-ARRAYS = 2**30  # bytes of arrays that are read at most, and that a smaller archive may unpack to
+TEXT = 64 * 2**20  # limit on bytes of text
+ARRAYS = 2**30  # limit on bytes of arrays, also after unpacking a smaller archive
 _MEMBERS = 10_000
 _CHUNK = 2**24
-# Opening never waits for whoever may write to a pipe; Windows has neither word, and another for bytes as they are.
+# Opening must not block on a pipe. Windows lacks these flags, and needs another one for binary files.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-_KINDS = "biufcSU"  # of dtypes: plain values, no objects, no records
+_KINDS = "biufcSU"  # kinds of dtypes: plain values, no objects or records
 
 Raised: TypeAlias = type[D3GDError]
 
@@ -36,10 +36,10 @@ def content(path: str | Path, what: str, *, limit: int = TEXT, error: Raised = R
     """Return the bytes of a regular file.
 
     Args:
-        path: The file; pipes, devices and folders are refused at once.
-        what: What to give instead, as messages say it: "a TOML file".
+        path: The file; pipes, devices and folders are rejected at once.
+        what: The expected file, for messages: "a TOML file".
         limit: The most bytes to read.
-        error: What to raise.
+        error: The error to raise.
     """
     with _opened(Path(path), what, limit, error) as (file, size):
         return file.read(size)
@@ -48,14 +48,14 @@ def content(path: str | Path, what: str, *, limit: int = TEXT, error: Raised = R
 def text(path: str | Path, what: str, *, limit: int = TEXT, error: Raised = RecordError) -> str:
     """Return a file of UTF-8 text, without the byte-order mark that some editors write; see :func:`content`."""
     held = content(path, what, limit=limit, error=error)
-    with _told(Path(path), what, error):
+    with _reported(Path(path), what, error):
         return held.decode("utf-8-sig")
 
 
 def rows(path: str | Path, what: str, *, error: Raised = RecordError) -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV file that are not empty, each with the number of its last line."""
     reader = csv.reader(io.StringIO(text(path, what, error=error), newline=""), skipinitialspace=True)
-    with _told(Path(path), what, error):
+    with _reported(Path(path), what, error):
         return [(reader.line_num, row) for row in reader if row]
 
 
@@ -64,19 +64,19 @@ def arrays(
 ) -> dict[str, Array]:
     """Return the arrays of an NPZ file.
 
-    Every member's shape and dtype must fit the bytes that are there before its array is made. A compressed archive
+    Every member's shape and dtype must match its bytes before its array is allocated. A compressed archive
     may unpack to 1 GiB, or to its own size if that is more.
 
     Args:
         path: The file.
-        what: What to give instead, as messages say it.
-        held: The file's content, if it has been read already.
+        what: The expected file, for messages.
+        held: The file's content, if it is already read.
         limit: The most bytes that the file may have.
-        error: What to raise.
+        error: The error to raise.
     """
     path = Path(path)
     if held is not None:
-        with _told(path, what, error):
+        with _reported(path, what, error):
             return _unpacked(io.BytesIO(held), len(held))
     with _opened(path, what, limit, error) as (file, size):
         return _unpacked(file, size)
@@ -85,25 +85,25 @@ def arrays(
 def csr(
     path: str | Path, what: str, *, held: bytes | None = None, limit: int = ARRAYS, error: Raised = RecordError
 ) -> CSR:
-    """Return the square CSR matrix of a file that ``scipy.sparse.save_npz`` wrote, its whole format checked.
+    """Return the square CSR matrix of a file that ``scipy.sparse.save_npz`` wrote, with all of its format checked.
 
-    The arguments are those of :func:`arrays`. Values become float64 and are not looked at.
+    The arguments are those of :func:`arrays`. Values become float64 and are not checked.
     """
     found = arrays(path, what, held=held, limit=limit, error=error)
-    with _told(Path(path), what, error):
+    with _reported(Path(path), what, error):
         return _matrix(found)
 
 
 @contextmanager
-def _told(path: Path, what: str, error: Raised) -> Iterator[None]:
-    """Turn whatever a parser trips over into one line."""
+def _reported(path: Path, what: str, error: Raised) -> Iterator[None]:
+    """Turn any error of a parser into one line."""
     try:
         yield
     except D3GDError:
         raise
     except OSError as cause:
         raise error(f"{path} cannot be read ({cause.strerror or cause}); check the path, or give {what}") from cause
-    except Exception as cause:  # zlib, zipfile, csv, tokenize, NumPy: each has errors of its own
+    except Exception as cause:  # zlib, zipfile, csv, tokenize, NumPy: each has its own errors
         reason = " ".join(str(cause).split()) or type(cause).__name__
         raise error(f"{path} cannot be read ({reason}); give {what}") from cause
 
@@ -111,8 +111,8 @@ def _told(path: Path, what: str, error: Raised) -> Iterator[None]:
 @contextmanager
 def _opened(path: Path, what: str, limit: int, error: Raised) -> Iterator[tuple[IO[bytes], int]]:
     """Open a regular file and yield it with its size."""
-    with _told(path, what, error):
-        _require_regular(path.stat().st_mode)  # opening a device may already do something
+    with _reported(path, what, error):
+        _require_regular(path.stat().st_mode)  # opening a device may have side effects
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
             status = os.fstat(file.fileno())
             _require_regular(status.st_mode)
@@ -142,14 +142,14 @@ def _unpacked(file: IO[bytes], size: int) -> dict[str, Array]:
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"{member.filename} is compressed otherwise than NumPy does")
+        raise ValueError(f"{member.filename} has a compression that NumPy does not use")
     with archive.open(member) as file:
         shape, fortran, dtype = _header(file)
         count = math.prod(shape)
         there = member.file_size - file.tell()
         if dtype.kind not in _KINDS or min(shape, default=0) < 0 or count * dtype.itemsize != there or count > there:
             raise ValueError(f"{member.filename} says {dtype} of shape {shape} but holds {there:,} bytes")
-        values = bytearray()  # it grows with what is really there, whatever the directory claims
+        values = bytearray()  # grows with the actual content, regardless of the claimed size
         while chunk := file.read(_CHUNK):
             values += chunk
     if len(values) != there:

@@ -1,4 +1,4 @@
-"""What a run returns."""
+"""The result of a run."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,15 +19,15 @@ class Result:
     """A finished run.
 
     Attributes:
-        iterations: The iterations that were recorded.
+        iterations: The recorded iterations.
         metrics: One array per metric, as long as ``iterations``; those per agent have a second axis.
         x: The final models, (n, d).
-        weights: The final weights, CSR, ``weights[i, j]`` what i puts on j.
+        weights: The final weights, CSR, ``weights[i, j]`` is the weight of i on j.
         status: ``"completed"``; ``"target"`` (a target was reached), ``"stopped"`` (by a callback), ``"diverged"``, or
             ``"interrupted"`` (by Ctrl-C in a notebook or at Python's prompt).
-        message: What there is to say about the status, or an empty string.
+        message: An explanation of the status, or an empty string.
         seconds: The time the iterations took, over all resumes.
-        settings: What was run: algorithm, graph, problem, seed, versions.
+        settings: The settings of the run: algorithm, graph, problem, seed, versions.
     """
 
     iterations: Ints
@@ -65,7 +65,7 @@ class Result:
         return pd.DataFrame(columns, index=pd.Index(self.iterations, name="iteration"))
 
     def save(self, folder: str | Path) -> None:
-        """Write the result into a folder, a run's or a new one; :meth:`load` reads it back."""
+        """Write the result to a folder, new or of the run; :meth:`load` reads it back."""
         facts = {
             "status": self.status,
             "message": self.message,
@@ -85,5 +85,5 @@ class Result:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
-        """Read a finished run back from its folder; anything that is not as it was written is refused."""
+        """Read a finished run from its folder, or raise an error if a file was changed."""
         return cls(**layout.read_result(Path(folder)))

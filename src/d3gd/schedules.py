@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from d3gd.errors import SettingsError
-from d3gd.validation import is_positive, normalise, positive, shown
+from d3gd.validation import is_positive, normalize, positive, shown
 
 Schedule: TypeAlias = Callable[[int], float]
 
@@ -18,7 +18,7 @@ class Decay:
 
     Args:
         start: The step size at iteration 0.
-        power: How fast it falls.
+        power: The exponent of the decay.
         over: The number of iterations after which it has fallen to ``2 ** -power`` of its start.
 
     Example:
@@ -35,7 +35,7 @@ class Decay:
             positive(f"Decay {name}", getattr(self, name))
             if callable(getattr(self, name)):
                 raise SettingsError(f"Decay {name} is a function; it must be a positive number")
-        normalise(self)
+        normalize(self)
 
     def __call__(self, k: int) -> float:
         """Return the step size of iteration ``k``."""
@@ -43,12 +43,12 @@ class Decay:
 
 
 def at(size: "float | Schedule", k: int) -> float:
-    """Return the value of a constant or a schedule at iteration ``k``; what is no positive number is refused."""
+    """Return the value of a constant or a schedule at iteration ``k``; raise an error unless it is positive."""
     if not callable(size):
         return float(size)
     value = size(k)
     if not is_positive(value):
         raise SettingsError(
-            f"the schedule gives {shown(value)} at iteration {k}; it must give a positive finite number at each"
+            f"the schedule gives {shown(value)} at iteration {k}; it must be positive and finite at every iteration"
         )
     return float(value)

@@ -1,4 +1,4 @@
-"""The Perron vector and the spectral gap of row-stochastic weights, also where n is large or the gap tiny."""
+"""The Perron vector and the spectral gap of row-stochastic weights, also for large n and tiny gaps."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from d3gd.errors import GraphError, WeightsError
 
 _DENSE_SOLVE = 2000
 _DENSE_EIGENVALUES = 600
-_UNLIKELY = 1e-9  # about the chance that a random vector is blind to an eigenvalue
-_ENTRIES_TO_VISIT = 5e9  # how far products with A may go on before giving up: half a minute or so
+_UNLIKELY = 1e-9  # about the probability that a random vector misses an eigenvalue
+_ENTRIES_TO_VISIT = 5e9  # limit on the entries visited by products with A: about half a minute
 
 
 def perron(matrix: CSR | Floats) -> Floats:
-    r"""Return the left Perron vector: where a message's weight ends up if it is mixed for ever.
+    r"""Return the left Perron vector, the influence of each agent on the consensus.
 
     .. math::
         \pi^T A = \pi^T, \qquad \sum_i \pi_i = 1, \qquad \pi_i > 0
 
-    Up to 2,000 agents it is solved for directly. Above, products with A are tried first; if they converge slowly (a
-    long ring), a sparse factorisation follows, so no n x n array is ever made.
+    Up to 2,000 agents it is computed by a direct solve. Above, products with A are tried first; if they converge slowly
+    (a long ring), a sparse factorization follows, so no n x n array is formed.
 
     Args:
-        matrix: Row-stochastic weights that connect everyone, dense or sparse.
+        matrix: Row-stochastic weights that connect all agents, dense or sparse.
 
     Returns:
         The vector, shape (n,).
@@ -50,12 +50,12 @@ def perron(matrix: CSR | Floats) -> Floats:
 def _perron_dense(A: Floats) -> Floats:
     n = A.shape[0]
     pi: Floats = np.linalg.solve(np.eye(n) - A.T + 1 / n, np.full(n, 1 / n))
-    # The solution's error is relative to its largest entry; agents who count for almost nothing need better.
+    # The solution's error is relative to its largest entry; tiny entries need elimination.
     return pi / pi.sum() if n * pi.min() > 1e-6 else _perron_by_elimination(A)
 
 
 def _perron_by_elimination(A: Floats) -> Floats:
-    """Take the agents out one by one, passing their weight on to the rest; nothing is ever subtracted.
+    """Eliminate agents one by one and redistribute their weight, without any subtraction.
 
     Every entry, however small, then has a small relative error. Grassmann, Taksar and Heyman, Regenerative analysis
     and steady state distributions for Markov chains, Operations Research 33 (1985).
@@ -78,7 +78,7 @@ def _perron_sparse(A: CSR) -> Floats:
     if converged:
         return pi
     if _is_narrow(A):
-        return _perron_by_factorisation(A)
+        return _perron_by_factorization(A)
     largest = _largest(lambda v: A.T @ v, pi, count=1, restarts=60)
     if largest is not None:
         pi = np.abs(largest[1][:, 0].real)
@@ -86,7 +86,7 @@ def _perron_sparse(A: CSR) -> Floats:
 
 
 def _perron_by_products(A: CSR, pi: Floats, steps: int) -> tuple[Floats, bool]:
-    """Mix until every entry is within about 1e-10 of its limit, and say whether that was reached."""
+    """Mix until every entry is within about 1e-10 of its limit; return the vector and whether that was reached."""
     At = A.T.tocsr()
     stride, before = 20, np.inf
     for k in range(steps):
@@ -96,7 +96,7 @@ def _perron_by_products(A: CSR, pi: Floats, steps: int) -> tuple[Floats, bool]:
             change = float(np.abs(pi / previous - 1).max())
             if k == 0 and change <= 1e-15:
                 return pi, True
-            # What is still to come is a geometric series, whose ratio the last changes tell.
+            # The remainder is a geometric series, whose ratio follows from the last changes.
             ratio = (change / before) ** (1 / stride)
             if ratio < 1 and change / (1 - ratio) <= 1e-10:
                 return pi, True
@@ -104,7 +104,7 @@ def _perron_by_products(A: CSR, pi: Floats, steps: int) -> tuple[Floats, bool]:
     return pi, False
 
 
-def _perron_by_factorisation(A: CSR) -> Floats:
+def _perron_by_factorization(A: CSR) -> Floats:
     """Fix the last agent's entry at one and solve for the others."""
     from scipy.sparse.linalg import splu
 
@@ -118,14 +118,14 @@ def _perron_by_factorisation(A: CSR) -> Floats:
 def spectral_gap(matrix: CSR | Floats) -> float:
     r"""Return the spectral gap, :math:`1 - |\lambda_2(A)|`: the share of disagreement that a round of mixing removes.
 
-    Up to 600 agents all eigenvalues are computed. Above, Arnoldi's method is tried first. Where it fails because the
-    gap is tiny (a long ring), the eigenvalues nearest to 1 are found by factorisation, as many as prove that none is
-    missing. Where it fails because many eigenvalues are almost as large as the second (large random graphs), the gap
-    comes from the rate at which disagreement decays, to two or three digits. Where nothing else converges (large
-    uneven lattices), it is that of the 32 eigenvalues nearest to 1, without the proof.
+    Up to 600 agents all eigenvalues are computed. Above, Arnoldi's method is tried first. If it fails because the gap
+    is tiny (a long ring), the eigenvalues nearest to 1 are found by factorization, enough of them to prove that none is
+    missing. If it fails because many eigenvalues are almost as large as the second (large random graphs), the gap is
+    estimated from the rate at which disagreement decays, to two or three digits. If nothing else converges (large
+    uneven lattices), the 32 eigenvalues nearest to 1 decide, without the proof.
 
     Args:
-        matrix: Row-stochastic weights that connect everyone, dense or sparse.
+        matrix: Row-stochastic weights that connect all agents, dense or sparse.
 
     Returns:
         The gap, between 0 and 1.
@@ -144,10 +144,10 @@ def spectral_gap(matrix: CSR | Floats) -> float:
     pi = perron(A)
     attempts: tuple[Callable[[], float | None], ...] = (
         lambda: _gap_by_arnoldi(A, pi, restarts=10),
-        lambda: _gap_by_factorisation(A, pi, proven=True),
+        lambda: _gap_by_factorization(A, pi, proven=True),
         lambda: _gap_by_decay(A, pi),
         lambda: _gap_by_arnoldi(A, pi, restarts=100),
-        lambda: _gap_by_factorisation(A, pi, proven=False),
+        lambda: _gap_by_factorization(A, pi, proven=False),
     )
     for attempt in attempts:
         gap = attempt()
@@ -155,17 +155,17 @@ def spectral_gap(matrix: CSR | Floats) -> float:
             return float(np.clip(gap, 0, 1))
     raise WeightsError(
         f"the spectral gap of these {n} x {n} weights could not be computed: mixing is too slow; give the links that "
-        f"are hardly used more weight, or take a graph with shorter ways"
+        f"are hardly used more weight, or choose a graph with shorter paths"
     )
 
 
 def second_within(A: CSR, most: float) -> bool:
-    r"""Whether :math:`|\lambda_2(A)|` is surely at most ``most``, seen in a few rounds of mixing; False is no answer.
+    r"""Whether a few rounds of mixing prove that :math:`|\lambda_2(A)|` is at most ``most``; False proves nothing.
 
-    A random vector v is mixed, constants taken out: let M be one such round, whose eigenvalues are those of A but for
-    the first, and w the left eigenvector of unit length for :math:`\lambda_2`. Then
+    A random vector v is mixed and its constant part removed: let M be one such round, whose eigenvalues are those of A
+    except for the first, and w the left eigenvector of unit length for :math:`\lambda_2`. Then
     :math:`|\lambda_2|^k |w^* v| \le \|M^k v\|`; and for normal v, :math:`|w^* v| < t` has a probability of at most
-    :math:`2 t / \sqrt{\pi}`. So k rounds bound the eigenvalue from above, but for a chance of 1e-9.
+    :math:`2 t / \sqrt{\pi}`. So k rounds bound the eigenvalue from above, except with probability 1e-9.
 
     Args:
         A: Row-stochastic weights.
@@ -181,7 +181,7 @@ def second_within(A: CSR, most: float) -> bool:
         if logarithm <= np.log(_UNLIKELY) + rounds * np.log(most):
             return True
         if rounds > lap and size >= most**lap:
-            return False  # it decays no faster than that
+            return False  # the decay is not faster than the bound
         v /= size
     return False
 
@@ -191,19 +191,19 @@ def _gap_by_arnoldi(A: CSR, pi: Floats, restarts: int) -> float | None:
     return None if largest is None else float(1 - np.abs(largest[0]).max())
 
 
-def _gap_by_factorisation(A: CSR, pi: Floats, proven: bool) -> float | None:
-    r"""Find the eigenvalues nearest to 1, as many as prove that no other is larger in modulus, or simply 32.
+def _gap_by_factorization(A: CSR, pi: Floats, proven: bool) -> float | None:
+    r"""Find the eigenvalues nearest to 1: enough to prove that no other is larger in modulus, or 32.
 
     With :math:`a = \min_i A_{ii}` every eigenvalue :math:`1 - w` lies in the disc of centre a that touches 1
     (Gershgorin), so :math:`|w|^2 \le 2 (1 - a) \Re w` and :math:`|1 - w|^2 \le 1 - |w|^2 a / (1 - a)`: far from
-    1 is small in modulus. If A is reversible, w is real and at most :math:`2 (1 - a)`, which says more.
+    1 is small in modulus. If A is reversible, w is real and at most :math:`2 (1 - a)`, which is a stronger bound.
     """
     from scipy.sparse.linalg import splu
 
     n, a = A.shape[0], float(A.diagonal().min())
     if a == 0 or not _is_narrow(A):
         return None
-    # A - I itself is singular; the projection removes the direction that the small shift leaves nearly so.
+    # A - I is singular; the projection removes the direction in which the small shift leaves it nearly singular.
     shift = 1e-10
     factors = splu((A - (1 + shift) * eye_array(n)).tocsc())
 
@@ -227,7 +227,7 @@ def _gap_by_factorisation(A: CSR, pi: Floats, proven: bool) -> float | None:
 
 
 def _gap_by_decay(A: CSR, pi: Floats) -> float | None:
-    """Follow a random disagreement until its rates of decay over k and then over 2 k rounds agree."""
+    """Mix a random vector until its rates of decay over k and over 2 k rounds agree."""
     v = _random_vector(A.shape[0])
     before = np.inf
     for rounds in (64, 128, 256, 512, 1024, 2048):
@@ -250,11 +250,11 @@ def _gap_by_decay(A: CSR, pi: Floats) -> float | None:
 
 
 def _random_vector(n: int) -> Floats:
-    return np.random.default_rng(0).standard_normal(n)  # always the same, so that answers never vary
+    return np.random.default_rng(0).standard_normal(n)  # fixed, so that results are reproducible
 
 
 def _largest(product: Callable[[Floats], Floats], start: Floats, count: int, restarts: int) -> Any:
-    """Return the eigenvalues of largest modulus and their vectors, or None where Arnoldi does not converge."""
+    """Return the eigenvalues of largest modulus and their vectors, or None if Arnoldi does not converge."""
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
 
     n = start.size
@@ -266,7 +266,7 @@ def _largest(product: Callable[[Floats], Floats], start: Floats, count: int, res
 
 
 def _is_narrow(A: CSR) -> bool:
-    """Whether A, its agents well ordered, can be factorised in seconds: long and planar graphs can."""
+    """Whether A, with reordered agents, can be factorized in seconds, as for long and planar graphs."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     order = reverse_cuthill_mckee(A + A.T, symmetric_mode=True)
@@ -278,13 +278,13 @@ def _is_narrow(A: CSR) -> bool:
 
 
 def as_weights(matrix: CSR | Floats) -> CSR:
-    """Return a copy of a matrix, dense or sparse, as float CSR once it is square, finite and not negative."""
+    """Return a copy of a matrix, dense or sparse, as float CSR; check that it is square, finite and not negative."""
     try:
         given: Any = matrix if issparse(matrix) else np.asarray(matrix)
         if np.iscomplexobj(given):
             raise TypeError
         if issparse(given) and given.format in ("csr", "csc", "bsr"):
-            given.check_format(full_check=True)  # or compiled code would follow indices out of its arrays
+            given.check_format(full_check=True)  # or compiled code would index out of bounds
         A: Any = csr_array(given, dtype=np.float64, copy=True)
     except (TypeError, ValueError):
         raise WeightsError(

@@ -1,7 +1,7 @@
-"""What an algorithm remembers between two iterations: a named tuple of arrays, whose fields say what they follow.
+"""The state of an algorithm: a named tuple of arrays, whose annotations declare their first axes.
 
-From the kinds below everything else follows: a checkpoint stores any state as plain named arrays, and
-another number of ranks can take the same file apart again.
+From these kinds follows everything else: a checkpoint stores any state as plain named arrays, which can be divided
+among any number of ranks.
 """
 
 from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
@@ -12,12 +12,12 @@ from d3gd.arrays import Array, Bools, Floats
 from d3gd.errors import D3GDError
 
 PerAgent: TypeAlias = Annotated[Floats, "agent"]  # first axis: the block's agents
-Flags: TypeAlias = Annotated[Bools, "agent"]  # the same, for yes and no
+Flags: TypeAlias = Annotated[Bools, "agent"]  # the same, Boolean
 PerEdge: TypeAlias = Annotated[Floats, "edge"]  # first axis: the block's edges in CSR order
-Common: TypeAlias = Annotated[Floats, "common"]  # every agent has worked it out, all to the same bits
+Common: TypeAlias = Annotated[Floats, "common"]  # computed by every agent, bitwise equal
 Scalar: TypeAlias = Annotated[float, "scalar"]  # one number, the same for all agents
 Count: TypeAlias = Annotated[int, "scalar"]
-Mail: TypeAlias = Annotated[dict[str, Floats], "edge"]  # per edge, under names that only time tells
+Mail: TypeAlias = Annotated[dict[str, Floats], "edge"]  # per edge, with names known only at run time
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -49,11 +49,11 @@ def flatten(state: Any, prefix: str = "") -> dict[str, Array]:
 
 
 def declared(state: Any, prefix: str = "") -> dict[str, str | None]:
-    """Return what every array of a state follows, as its fields say: see :func:`kinds`; None where they do not."""
+    """Return the declared kind of every array of a state, as in :func:`kinds`; None if undeclared."""
     found: dict[str, str | None] = {}
     try:
         hints = get_type_hints(type(state), include_extras=True)
-    except NameError:  # words that only the function around the class knows
+    except NameError:  # names known only to the function that defines the class
         hints = {}
     for name, value in zip(state._fields, state, strict=True):
         if _is_namedtuple(value):
@@ -66,7 +66,7 @@ def declared(state: Any, prefix: str = "") -> dict[str, str | None]:
 
 
 def kinds(state: Any) -> dict[str, str]:
-    """Return what every array of a state follows: ``"agent"``, ``"edge"``, ``"common"`` or ``"scalar"``.
+    """Return the kind of every array of a state: ``"agent"``, ``"edge"``, ``"common"`` or ``"scalar"``.
 
     Example:
         >>> from typing import NamedTuple
@@ -79,7 +79,7 @@ def kinds(state: Any) -> dict[str, str]:
     for name, kind in declared(state).items():
         if kind is None:
             raise D3GDError(
-                f"field {name!r} of {type(state).__name__} does not say what it follows; declare it as one of "
+                f"field {name!r} of {type(state).__name__} has no declared kind; annotate it as one of "
                 "d3gd.state.PerAgent, Flags, PerEdge, Common, Scalar or Count to run it on several ranks"
             )
         found[name] = kind
@@ -87,7 +87,7 @@ def kinds(state: Any) -> dict[str, str]:
 
 
 def restore(template: S, arrays: dict[str, Array], prefix: str = "") -> S:
-    """Fill the shape of ``template`` with what :func:`flatten` once named."""
+    """Rebuild a state like ``template`` from the arrays of :func:`flatten`."""
     fields: dict[str, Any] = {}
     for name, value in zip(template._fields, template, strict=True):  # type: ignore[attr-defined,call-overload]
         if _is_namedtuple(value):
@@ -102,7 +102,7 @@ def restore(template: S, arrays: dict[str, Array], prefix: str = "") -> S:
 
 
 def expecting(template: S, shapes: dict[str, list[int]], edges: int, prefix: str = "") -> S:
-    """Return a template that has room for mail of whatever names and shapes (without the first axis) there are."""
+    """Return a template with buffers for messages in flight, by name and shape (without the first axis)."""
     fields: dict[str, Any] = {}
     for name, value in zip(template._fields, template, strict=True):  # type: ignore[attr-defined,call-overload]
         if _is_namedtuple(value):
@@ -116,12 +116,12 @@ def expecting(template: S, shapes: dict[str, list[int]], edges: int, prefix: str
 
 
 def keep(old: S, new: S, rows: dict[str, Bools]) -> S:
-    """Return a state like ``new``, but with some agents' and edges' rows of ``old``.
+    """Return a state like ``new``, but with the rows of some agents and edges from ``old``.
 
     Args:
         old: The state before.
         new: The state after.
-        rows: For the kinds ``"agent"`` and ``"edge"``, which rows to keep.
+        rows: For the kinds ``"agent"`` and ``"edge"``, a mask of the rows to keep.
 
     Example:
         >>> from typing import NamedTuple

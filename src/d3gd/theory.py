@@ -1,7 +1,7 @@
-r"""What the paper's analysis says of a network: its constants, its step bounds, its Lyapunov and design functions.
+r"""The paper's analysis: constants of a network, step bounds, Lyapunov and design functions.
 
-The steady deviation of Di-DGD and the weights that make it smallest, which go beyond the paper, are written in
-:mod:`d3gd.steady.oracle` and are found here as well. Equations are cited by the labels of the paper's source.
+The steady deviation of Di-DGD and the weights that minimize it, which go beyond the paper, are defined in
+:mod:`d3gd.steady.oracle` and also available here. Equations are cited by the labels of the paper's source.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    r"""The numbers by which the paper's Theorem 2.5 knows a network.
+    r"""The constants of a network in the paper's Theorem 2.5.
 
     The paper's eq. (spectral) reads :math:`\lambda_{\max}(A - 1 \pi^T) \le 1 - \rho < 1`: a bound on an eigenvalue. Its
     appendix then uses :math:`1 - \rho` as if it were the Frobenius norm of that matrix. It is not: the spectral radius
     is at most the spectral norm, which is at most the Frobenius norm, and for directed weights even the spectral
-    norm may exceed 1, so that one round of mixing can *increase* disagreement. Theorem 2.5 is proved where the norm it
+    norm may exceed 1, so that one round of mixing can *increase* disagreement. Theorem 2.5 is proved if the norm it
     uses is at most :math:`1 - \rho`; otherwise its bounds are a guide, and all three readings are given here.
 
     Attributes:
         n: The number of agents.
         pi: The left Perron vector, shape (n,).
         gap: :math:`\rho = 1 - |\lambda_2(A)|`.
-        C_pi1: :math:`\sum_i (1 - \pi_i)^2 + (n - 1) \pi_i^2 = \|I - 1 \pi^T\|_F^2`; n - 1 where pi is uniform, its
-            least value.
-        C_pi2: :math:`\sum_i \pi_i^{-2}`; :math:`n^3` where pi is uniform, its least value.
+        C_pi1: :math:`\sum_i (1 - \pi_i)^2 + (n - 1) \pi_i^2 = \|I - 1 \pi^T\|_F^2`; at least n - 1, its value for
+            uniform pi.
+        C_pi2: :math:`\sum_i \pi_i^{-2}`; at least :math:`n^3`, its value for uniform pi.
         spectral_radius: :math:`|\lambda_2(A)|`, the modulus of the largest eigenvalue of :math:`A - 1 \pi^T`.
         spectral_norm: :math:`\|A - 1 \pi^T\|_2`, or None above 2,000 agents.
         frobenius_norm: :math:`\|A - 1 \pi^T\|_F`, or None above 2,000 agents.
@@ -88,13 +88,13 @@ class Constants:
 
 @dataclass(frozen=True)
 class StepBounds:
-    r"""The largest step sizes that Theorem 2.5 allows, by its text and by its proof.
+    r"""The largest step sizes that Theorem 2.5 allows, as stated and as proved.
 
     Attributes:
-        printed: The theorem's, :math:`n \rho / (2 L \sqrt{C_{\pi1} (C_{\pi2} + C_0)})`.
-        consensus: The proof's, the same with 4 L. Its contraction by :math:`1 - \rho / 2` needs :math:`2 \sqrt2 L`.
-        descent: The proof's :math:`1 / (4 L)`.
-        gradient: The proof's :math:`\gamma^2 \le n^3 \rho^2 / (80 (C_{\pi2} + C_0 / (1 - \lambda)))`, as printed.
+        printed: As stated, :math:`n \rho / (2 L \sqrt{C_{\pi1} (C_{\pi2} + C_0)})`.
+        consensus: In the proof, the same with 4 L. Its contraction by :math:`1 - \rho / 2` needs :math:`2 \sqrt2 L`.
+        descent: In the proof, :math:`1 / (4 L)`.
+        gradient: In the proof, :math:`\gamma^2 \le n^3 \rho^2 / (80 (C_{\pi2} + C_0 / (1 - \lambda)))`, as printed.
         gradient_repaired: The same with the factor :math:`L^2` that the proof loses on the way (the Lyapunov function's
             second term carries it): :math:`\gamma^2 \le n^3 \rho^2 / (80 L^2 (C_{\pi2} + C_0 / (1 - \lambda)))`.
     """
@@ -126,7 +126,7 @@ def constants(A: CSR | Floats) -> Constants:
     """Return the constants of Theorem 2.5 and the three readings of eq. (spectral); see :class:`Constants`.
 
     Args:
-        A: Row-stochastic weights that connect everyone. The norms are computed up to 2,000 agents.
+        A: Row-stochastic weights that connect all agents. The norms are computed up to 2,000 agents.
 
     Returns:
         The constants; printed, they are a small table.
@@ -161,15 +161,15 @@ def step_bounds(A: CSR | Floats, L: float, C0: float = 0.0) -> StepBounds:
     r"""Return the step bounds of Theorem 2.5, as printed and as its proof needs them; see :class:`StepBounds`.
 
     Args:
-        A: Row-stochastic weights that connect everyone.
+        A: Row-stochastic weights that connect all agents.
         L: The Lipschitz constant of every agent's gradient.
         C0: The constant :math:`C_0` of Lemma 2, which bounds the transient of :math:`1 / [y_i]_i^2`. The paper gives no
             value, and the definition in the lemma's proof,
             :math:`\sum_i 2 C \lambda^k / (Y_{\min}^2 \pi_{\min}^2)`, still carries the factor :math:`\lambda^k` that
-            was to be taken out of it. With 0 the bounds hold once y has converged; a larger one only lowers them.
+            should have been factored out. With 0 the bounds hold once y has converged; a larger value only lowers them.
 
     Returns:
-        The bounds. The rate :math:`\lambda` of Lemma 1, which the paper leaves open too, is taken to be its best
+        The bounds. The rate :math:`\lambda` of Lemma 1, which the paper also leaves open, is set to its best
         possible value :math:`|\lambda_2(A)|`.
 
     Example:
@@ -200,7 +200,7 @@ def lyapunov(A: CSR | Floats, X: Floats, problem: Any, step_size: float, L: floa
         L_k = F(\hat x) + \frac{3 \gamma L^2}{n \rho} \sum_i \|x_i - \hat x\|^2, \qquad \hat x = \sum_i \pi_i x_i
 
     Args:
-        A: Row-stochastic weights that connect everyone.
+        A: Row-stochastic weights that connect all agents.
         X: The models, shape (n, d).
         problem: The problem, for F.
         step_size: :math:`\gamma`.
@@ -231,15 +231,15 @@ def design_function(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, p
             - \frac{2 \gamma}{n} \langle (A - 1 \pi^T) X, (I - 1 \pi^T) \tilde Y^{-1} G \rangle
 
     Args:
-        A: The weights to judge.
+        A: The weights to evaluate.
         X: The models, shape (n, d).
         G: The gradients, shape (n, d).
-        y: What each agent takes for its Perron weight, :math:`[y_i]_i`, shape (n,).
+        y: Each agent's estimate of its Perron weight, :math:`[y_i]_i`, shape (n,).
         step_size: :math:`\gamma_k`.
         pi: The Perron vector of the weights *in use*; the paper holds it fixed while A varies.
 
     Returns:
-        The value, which is negative where the weights make the gradients' pushes apart cancel.
+        The value, which is negative if the weights make diverging gradient steps cancel.
     """
     mixed, push = _design_terms(A, X, G, y, step_size, pi)
     return float(np.sum(mixed * (mixed - 2 * push)))
@@ -259,7 +259,7 @@ def design_gradient(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, p
         A: The weights, CSR.
         X: The models, shape (n, d).
         G: The gradients, shape (n, d).
-        y: What each agent takes for its Perron weight, shape (n,).
+        y: Each agent's estimate of its Perron weight, shape (n,).
         step_size: :math:`\gamma_k`.
         pi: The Perron vector of the weights in use, held fixed.
 

@@ -1,4 +1,4 @@
-"""One agent per process, in the familiar loop of PyTorch."""
+"""A PyTorch optimizer for one agent per process."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ except ImportError as error:
 __all__ = ["DecentralizedOptimizer", "KeyedBatches", "network"]
 
 _PREFIX = "state."  # of the algorithm's arrays in a state_dict
-_SIZES = ("lr", "initial_lr")  # what a group says of step sizes; the second is there once a scheduler has seen it
+_SIZES = ("lr", "initial_lr")  # step sizes of a group; a scheduler adds the second
 
 
 def network(
@@ -45,15 +45,15 @@ def network(
     """Return this process's agent in a network of one agent per process.
 
     Args:
-        graph: Who hears whom; strongly connected, one agent per process.
+        graph: The network; strongly connected, one agent per process.
         transport: The processes, from ``d3gd.transports.connect()``; by default those of the launcher.
         weights: The initial weights; Metropolis weights by default.
-        seed: The key of an algorithm's own random draws.
+        seed: The seed of the algorithm's random draws.
         dtype: The precision of models while they are mixed, and of messages; by default that of the parameters, or
-            float32 if theirs is lower. Weights and what says how agents count are always in double.
+            float32 if theirs is lower. Edge weights and Perron weights are always in double precision.
 
     Returns:
-        The network to hand to :class:`DecentralizedOptimizer`; ``int(network.agents[0])`` is this process's agent.
+        The network to pass to :class:`DecentralizedOptimizer`; ``int(network.agents[0])`` is this process's agent.
     """
     if dtype is not None:
         one_of("dtype", dtype, ("float64", "float32"))
@@ -72,47 +72,47 @@ def network(
 
 
 class _Following(Network):
-    """A network that takes on the precision of the model it is to carry."""
+    """A network that adopts the precision of its model."""
 
     settled = False
 
     def follow(self, parameters: Sequence[torch.Tensor]) -> None:
-        """Take on the lowest precision that travels and holds all parameters as they are."""
+        """Adopt the lowest supported precision that represents all parameters exactly."""
         double = any(parameter.dtype == torch.float64 for parameter in parameters)
         wanted = np.dtype(np.float64 if double else np.float32)
         if self.settled and self.dtype != wanted:
             raise SettingsError(
-                f"the network carries a {self.dtype} model already, and this one is {wanted}; make a network for each, "
-                'or say the precision: d3gd.torch.network(..., dtype="float64")'
+                f"the network already has a {self.dtype} model, and this one is {wanted}; create a network for each, "
+                'or set the precision: d3gd.torch.network(..., dtype="float64")'
             )
         self.dtype, self.settled = wanted, True
 
 
 class DecentralizedOptimizer(torch.optim.Optimizer):
-    r"""Trains the model of one agent together with its neighbours' models, one agent per process.
+    r"""An optimizer that trains one agent's model jointly with its neighbours', one agent per process.
 
     Every process runs the same script: ``loss.backward()`` on its own data, then ``step()``, which exchanges models
-    with the neighbours as the algorithm wants it and writes the new model into the parameters. Steps are collective:
+    with the neighbours as the algorithm requires and writes the new model into the parameters. Steps are collective:
     all processes take the same number of them.
 
-    All trainable parameters together are the agent's model, whatever their groups; a parameter without a gradient has a
-    zero one, and is mixed like all others. The algorithm keeps the model: to change parameters otherwise than by
+    All trainable parameters together are the agent's model, regardless of their groups; a parameter without a gradient
+    has gradient zero, and is mixed like all others. The algorithm owns the model: changing parameters other than by
     ``step`` is an error. Buffers, such as running statistics, stay with the process; see :meth:`mix_buffers`.
 
-    The step size is the algorithm's, and every group's ``lr`` shows it. Where it is a number, ``lr`` may be changed, as
-    the schedulers of ``torch.optim.lr_scheduler`` do: all groups and all processes alike, never to zero.
+    The step size is the algorithm's, and every group's ``lr`` shows it. If it is a constant, ``lr`` may be changed, as
+    the schedulers of ``torch.optim.lr_scheduler`` do: equally in all groups and processes, and never to zero.
 
     Args:
-        params: The parameters, or groups of them. Frozen ones (``requires_grad=False``) are left alone.
+        params: The parameters, or groups of them. Frozen ones (``requires_grad=False``) are ignored.
         algorithm: The method, e.g. ``d3gd.PerronD3GD(step_size=0.1)``.
         network: This process's agent, from :func:`network`.
-        same_start: Whether all agents begin with the parameters of the first process; else, each with its own.
+        same_start: Whether all agents start from the parameters of the first process, not each from its own.
 
     Attributes:
         algorithm: The method.
         network: This process's agent and its links.
-        agent: The agent's number.
-        iteration: How many steps were taken.
+        agent: The index of the agent.
+        iteration: The number of steps taken.
 
     Example:
         Under ``torchrun --nproc-per-node 4``::
@@ -173,16 +173,16 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Take the gradients that ``backward`` left, exchange, and write the new model into the parameters.
+        """Use the gradients of ``backward``, exchange, and write the new model to the parameters.
 
         Args:
-            closure: Computes the loss and its gradients, as for any optimizer of PyTorch. A method that sends models
-                as they are, such as Di-DGD, has them on their way meanwhile. One that asks for gradients at other
-                points, ``gradient(x)``, needs a closure, which then finds these in the parameters; on which data it
-                computes is its own choice.
+            closure: Computes the loss and its gradients, as for any optimizer of PyTorch. Methods that send models
+                before gradients, such as Di-DGD, have messages in flight meanwhile. A method that evaluates gradients
+                at other points, ``gradient(x)``, needs a closure, which then finds these points in the parameters and
+                chooses the data.
 
         Returns:
-            What the closure returns, at its first call.
+            The result of the first call of the closure.
         """
         self._require_untouched()
         algorithm, k = self._current(), self.iteration
@@ -203,11 +203,11 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
         gradient = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self.network.agents)
         gradient.begin(here, k)
-        # As in d3gd.run: one thread keeps the bits the same, and divergence shows itself in the numbers.
+        # As in d3gd.run: one thread keeps results bitwise equal, and divergence shows in the numbers.
         with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self._memory = algorithm.step(self.network, gradient, self._memory, k)
         if closure is not None and not losses:
-            gradient()  # whoever passes a closure expects it to be called
+            gradient()  # a caller expects its closure to be called
         if k == 0:
             require_state(algorithm, self.network, self._memory, self._dim, type(algorithm).__name__, "step")
         self.iteration = k + 1
@@ -218,11 +218,11 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     def mix_buffers(self, module: torch.nn.Module) -> None:
         """Average the module's real buffers, such as running statistics, with those of the in-neighbours, once.
 
-        Never done by itself: what agents see of the data differs, and their statistics with it. Collective: all
-        processes call it. Repeated calls bring all agents to one (weighted) average.
+        Not done automatically, since agents see different data and so have different statistics. Collective: all
+        processes call it. Repeated calls converge to a common (weighted) average.
 
         Args:
-            module: Whose buffers to mix; alike on all processes.
+            module: The module, of equal structure on all processes.
         """
         buffers = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
         if buffers:
@@ -231,7 +231,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             _write(self.network.mix(a, received), buffers)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that this process's agent remembers, its model included: named tensors and nothing else.
+        """Return the state of this process's agent, including its model, as named tensors.
 
         Each process saves its own; ``torch.load(..., weights_only=True)`` and safetensors read it.
         """
@@ -243,10 +243,10 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         return {name: torch.tensor(array) for name, array in arrays.items()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on exactly from where :meth:`state_dict` was taken, parameters included.
+        """Continue exactly from the point of :meth:`state_dict`, including parameters.
 
         Args:
-            state_dict: What this agent's :meth:`state_dict` returned.
+            state_dict: The result of this agent's :meth:`state_dict`.
         """
         arrays = {name: tensor.detach().cpu().numpy().copy() for name, tensor in state_dict.items()}
         own = {name: torch.tensor(array).numpy() for name, array in flatten(self._memory).items()}
@@ -266,15 +266,13 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         _write(self.algorithm.point(self._memory), self._trained)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group while the optimizer is made; afterwards the model has its length."""
+        """Add a group during construction; afterwards the model's length is fixed."""
         if self._made:
-            raise SettingsError(
-                "a model in training cannot grow; hand all groups of parameters to the optimizer at once"
-            )
+            raise SettingsError("a model in training cannot grow; pass all groups of parameters to the constructor")
         super().add_param_group(param_group)
 
     def _current(self) -> Algorithm[Any]:
-        """The algorithm with the step size that the groups show."""
+        """The algorithm with the step size of the groups."""
         size = getattr(self.algorithm, "step_size", None)
         shown = {float(group["lr"]) for group in self.param_groups if "lr" in group}
         if size is None or shown == {at(size, self.iteration)}:
@@ -285,7 +283,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             )
         if callable(size):
             raise SettingsError(
-                f"lr was changed to {shown.pop()}, but the algorithm has a schedule of its own; give it a number as "
+                f"lr was changed to {shown.pop()}, but the algorithm has its own schedule; give it a number as "
                 "step_size, or use no lr_scheduler"
             )
         changed: Algorithm[Any] = replace(self.algorithm, step_size=shown.pop())  # type: ignore[type-var]
@@ -298,14 +296,14 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
                 group["lr"] = size(self.iteration)
 
     def _require_untouched(self) -> None:
-        """Refuse to overwrite what somebody else wrote into the parameters."""
+        """Raise an error if other code has changed the parameters."""
         point = self.algorithm.point(self._memory)
         for parameter, expected in zip(self._trained, _parts(point, self._trained), strict=True):
             found, kept = parameter.detach(), expected.to(parameter.device, parameter.dtype)
             if not (torch.equal(found, kept) or torch.allclose(found, kept, rtol=0, atol=0, equal_nan=True)):
                 raise D3GDError(
                     f"a parameter of shape {tuple(found.shape)} was changed since the last step; the optimizer keeps "
-                    "the model and would overwrite it: load its state_dict too, or make a new optimizer"
+                    "the model and would overwrite it: load its state_dict too, or create a new optimizer"
                 )
 
     def _gathered(self, tensors: Sequence[torch.Tensor]) -> Floats:
@@ -336,15 +334,15 @@ def _gradient(parameter: torch.Tensor) -> torch.Tensor:
 
 
 def _require_computable(*, elsewhere: bool, whole: bool, closure: bool) -> None:
-    """Refuse gradients at other points than the model, or on all data, where nothing computes them."""
+    """Raise an error for gradients at other points, or on all data, if nothing computes them."""
     if elsewhere and not closure:
         raise SettingsError(
-            "this method asks for gradients at other points than the model, and backward() has left one; pass step a "
+            "this method evaluates gradients at other points, and backward() computes those at the model; pass step a "
             "closure that computes the loss and calls backward()"
         )
     if whole:
         raise SettingsError(
-            "this method asks for gradients on all data (draw=None), which an optimizer never sees; run it with "
+            "this method evaluates gradients on all data (draw=None), which an optimizer does not have; run it with "
             "d3gd.problems.torch_module and d3gd.run"
         )
 
@@ -366,7 +364,7 @@ def _require_one_agent(algorithm: Algorithm[Any], net: Network) -> None:
 
 def _require_real(parameters: Sequence[torch.Tensor]) -> None:
     if not parameters:
-        raise SettingsError("no parameter is to be trained; set requires_grad on some of them")
+        raise SettingsError("no parameter is trainable; set requires_grad on some of them")
     for parameter in parameters:
         if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
             raise SettingsError("a lazy layer has no parameters yet; call the model once on some inputs first")
@@ -375,19 +373,19 @@ def _require_real(parameters: Sequence[torch.Tensor]) -> None:
 
 
 def _require_fitting(arrays: dict[str, Array], own: dict[str, Array], groups: int) -> None:
-    """Refuse the state of another algorithm, network or model."""
+    """Raise an error for the state of another algorithm, network or model."""
     own = own | {name: np.array(0) for name in ("agent", "iteration", "bytes_sent")}
     own = own | {name: np.zeros(groups) for name in _SIZES}
     other = sorted(own.keys() ^ arrays.keys())
     if other:
         raise RecordError(
-            f"the state {'lacks' if other[0] in own else 'has'} {other[0]!r}: it is of another algorithm; make the "
-            "optimizer as it was when the state was saved"
+            f"the state {'lacks' if other[0] in own else 'has'} {other[0]!r}: it is of another algorithm; create the "
+            "optimizer as when the state was saved"
         )
     wrong = [name for name in own if own[name].shape != arrays[name].shape or own[name].dtype != arrays[name].dtype]
     if wrong:
         found, wanted = arrays[wrong[0]], own[wrong[0]]
         raise RecordError(
             f"{wrong[0]!r} of the state is {found.dtype}{list(found.shape)} instead of {wanted.dtype}"
-            f"{list(wanted.shape)}; make model, network and optimizer as they were when the state was saved"
+            f"{list(wanted.shape)}; create model, network and optimizer as when the state was saved"
         )

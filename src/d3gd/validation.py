@@ -1,6 +1,6 @@
-"""Checks of what users pass: each refuses in one line that names the value and what is allowed.
+"""Checks of users' arguments: each error names the value and the allowed ones in one line.
 
-Wherever a number may be given, NumPy's numbers and arrays without axes count as such.
+Wherever a number is allowed, so are NumPy's numbers and arrays without axes.
 """
 
 import sys
@@ -12,17 +12,17 @@ import numpy as np
 
 from d3gd.errors import D3GDError, PatienceWarning, SettingsError, printable
 
-AGENTS = 10**7  # in a network at most: pairs of them still have numbers of 64 bits, and their arrays fit in a memory
-LINKS = 2**28  # at most
-CLASSES = 2**16  # at most, unless there are more samples than that
-WHOLE = 2**63 - 1  # what 64 bits hold
+AGENTS = 10**7  # limit: indices of pairs fit in 64 bits, and arrays in memory
+LINKS = 2**28  # limit
+CLASSES = 2**16  # limit, unless there are more samples
+WHOLE = 2**63 - 1  # the largest signed 64-bit integer
 _LONGEST = 80  # characters of a value in a message
-PATIENCE = 20.0  # seconds that need no warning
-_SPEED = 2e10  # floating-point operations per second in products and factorisations, on one core
+PATIENCE = 20.0  # seconds without a warning
+_SPEED = 2e10  # floating-point operations per second in products and factorizations, on one core
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy number, or an array without axes, as Python's own number; anything else as it is.
+    """Return a NumPy number, or an array without axes, as a Python number; other values unchanged.
 
     Example:
         >>> plain(np.float32(0.5)), plain(np.array(3)), plain("three")
@@ -31,8 +31,8 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 else value
 
 
-def normalise(settings: Any) -> None:
-    """Replace the NumPy numbers among a dataclass's fields by Python's, which JSON knows and which keep float32 so."""
+def normalize(settings: Any) -> None:
+    """Replace NumPy numbers in a dataclass's fields by Python's, for JSON and so as not to promote float32."""
     for field in fields(settings):
         value = getattr(settings, field.name)
         if plain(value) is not value:
@@ -40,7 +40,7 @@ def normalise(settings: Any) -> None:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message can hold it, however long it is.
+    """Return a value as text for a message, shortened if it is long.
 
     Example:
         >>> shown(np.int64(3)), shown(10**5000)
@@ -51,7 +51,7 @@ def shown(value: Any) -> str:
         return f"an integer of {value.bit_length()} bits"
     try:
         text = repr(value)
-    except Exception:  # a user's own, or a list of integers too long to print
+    except Exception:  # a user's repr, or a list of integers too long to print
         return f"a {type(value).__name__}"
     return shortened(text)
 
@@ -62,7 +62,7 @@ def shortened(text: str) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number; truth values are not."""
+    """Whether a value is a real number; Booleans are not."""
     value = plain(value)
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -73,7 +73,7 @@ def is_positive(value: Any) -> bool:
 
 
 def positive(name: str, value: Any) -> None:
-    """Refuse anything but a positive finite number or a schedule."""
+    """Raise an error unless a value is a positive finite number or a schedule."""
     if not callable(value) and not is_positive(value):
         raise SettingsError(
             f"{name} = {shown(value)}: it must be a positive finite number or a function of the iteration; try 0.1"
@@ -81,7 +81,7 @@ def positive(name: str, value: Any) -> None:
 
 
 def within(name: str, value: Any, low: float, high: float, *, closed: str = "[)") -> None:
-    """Refuse a number outside the interval from ``low`` to ``high``; ``closed`` holds its two brackets."""
+    """Raise an error unless a number is in the interval from ``low`` to ``high``; ``closed`` holds its brackets."""
     number, value = is_number(value), plain(value)
     above = number and (value >= low if closed[0] == "[" else value > low)
     below = number and (value <= high if closed[1] == "]" else value < high)
@@ -92,13 +92,13 @@ def within(name: str, value: Any, low: float, high: float, *, closed: str = "[)"
 
 
 def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse anything but one of a few words."""
+    """Raise an error unless a value is one of the given words."""
     if not isinstance(value, str) or value not in choices:
         raise SettingsError(f"{name} = {shown(value)}: choose {' or '.join(map(repr, choices))}")
 
 
 def count(name: str, value: Any, *, least: int, most: int = WHOLE, error: type[D3GDError] = SettingsError) -> int:
-    """Return a whole number from ``least`` to ``most``, or refuse.
+    """Return a whole number from ``least`` to ``most``, or raise an error.
 
     Example:
         >>> count("n", np.int32(3), least=1)
@@ -113,7 +113,7 @@ def count(name: str, value: Any, *, least: int, most: int = WHOLE, error: type[D
 
 
 def not_negative(name: str, value: Any, *, error: type[D3GDError] = SettingsError) -> float:
-    """Return a finite number of 0 or more, or refuse."""
+    """Return a finite number of 0 or more, or raise an error."""
     number = plain(value)
     if not (is_number(number) and 0 <= number <= sys.float_info.max):
         raise error(f"{name} = {shown(value)}: it must be a finite number of 0 or more")
@@ -121,12 +121,12 @@ def not_negative(name: str, value: Any, *, error: type[D3GDError] = SettingsErro
 
 
 def patience(what: str, operations: float, instead: str) -> None:
-    """Warn, before it begins, of work that will take long.
+    """Warn of a long computation before it begins.
 
     Args:
-        what: What is about to be done: "a plan for 2,000 agents".
-        operations: How many floating-point operations it may take.
-        instead: What a user may do instead: "choose rule = 'local'".
+        what: The computation: "a plan for 2,000 agents".
+        operations: An upper bound of its floating-point operations.
+        instead: An alternative: "choose rule = 'local'".
     """
     seconds = operations / _SPEED
     if seconds > PATIENCE:
@@ -135,7 +135,7 @@ def patience(what: str, operations: float, instead: str) -> None:
 
 
 def one_line(text: str) -> str:
-    r"""Return a user's words as one line in which nothing can steer a terminal: control characters are written out.
+    r"""Return a user's text as one line with control characters escaped, so that it cannot control a terminal.
 
     Example:
         >>> one_line("mine\n(\x1b[31mred)")

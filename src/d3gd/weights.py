@@ -1,4 +1,4 @@
-"""Row-stochastic weights on a graph: ``A[i, j]`` is the weight agent i puts on what agent j sends."""
+"""Row-stochastic weights on a graph: ``A[i, j]`` is the weight of agent i on what agent j sends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check", "lazy", "metropolis", "perron", "spectral_gap", "uniform"]
 
 
 def metropolis(graph: Digraph) -> CSR:
-    r"""Return Metropolis weights, with d the in-degree (the agent itself not counted).
+    r"""Return Metropolis weights, with d the in-degree (without the self-loop).
 
     .. math::
         A_{ij} = \frac{1}{1 + \max(d_i, d_j)}, \qquad A_{ii} = 1 - \sum_{j \ne i} A_{ij}
@@ -36,7 +36,7 @@ def metropolis(graph: Digraph) -> CSR:
 
 
 def uniform(graph: Digraph) -> CSR:
-    """Return uniform weights: each agent averages what it hears, itself included, ``A_ij = 1 / (d_i + 1)``.
+    """Return uniform weights: each agent averages over its in-neighbours and itself, ``A_ij = 1 / (d_i + 1)``.
 
     Example:
         >>> from d3gd.graphs import star
@@ -53,7 +53,7 @@ def lazy(graph: Digraph, stay: float = 0.5) -> CSR:
 
     Args:
         graph: The graph.
-        stay: The share every agent keeps to itself beforehand, in [0, 1).
+        stay: The additional weight of every agent on itself, in [0, 1).
 
     Returns:
         The matrix on the graph's structure.
@@ -66,21 +66,21 @@ def lazy(graph: Digraph, stay: float = 0.5) -> CSR:
                [0.  , 0.25, 0.75]])
     """
     if not (is_number(stay) and 0 <= stay < 1):
-        raise WeightsError(f"stay = {shown(stay)}: it must be at least 0 and below 1 (at 1 nobody would listen)")
+        raise WeightsError(f"stay = {shown(stay)}: it must be at least 0 and below 1 (1 would ignore neighbours)")
     values = (1 - stay) * _metropolis(graph)
     values[graph.self_loops] += stay
     return graph.matrix(values)
 
 
 def check(matrix: CSR | Floats, graph: Digraph) -> CSR:
-    """Return a user's own weights on the graph's structure, or say what is wrong with them.
+    """Return a user's weights on the graph's structure, or raise an error that names what is invalid.
 
     The weights must be finite and not negative, zero where the graph has no link, positive on the diagonal,
     sum to one in every row (to 1e-9), and the positive ones must leave the graph strongly connected.
 
     Args:
         matrix: n x n, dense or any SciPy sparse format.
-        graph: The graph the weights live on.
+        graph: The graph of the weights.
 
     Returns:
         The matrix as CSR on the graph's full structure: a link with weight zero keeps its entry.

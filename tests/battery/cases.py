@@ -1,4 +1,4 @@
-"""What the battery runs: methods, networks and problems, and how to let them come to rest."""
+"""Methods, networks and problems of the battery, and runs to their fixed points."""
 
 from dataclasses import replace
 from functools import cache

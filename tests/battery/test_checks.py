@@ -1,4 +1,4 @@
-"""Every method passes the checks that users have for theirs."""
+"""Every method passes the checks for users' methods."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an iteration costs, without a clock: exchanges, bytes, allocations, and no dense matrix of large networks."""
+"""The cost of an iteration, without a clock: exchanges, bytes, allocations, and no dense matrix of large networks."""
 
 import contextlib
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Single precision: nothing falls out of it, and it ends where double precision ends."""
+"""Single precision: models keep it and converge to the limit of double precision."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""On quadratics every method converges by the factor that its iteration matrix has."""
+"""On quadratics every method converges at the rate of its iteration matrix."""
 
 import numpy as np
 import pytest

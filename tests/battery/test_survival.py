@@ -1,4 +1,4 @@
-"""Whether each method's `survives` is true: how much of each agent's objective is in what it ends at."""
+"""Each method's `survives` is true: the share of each agent's objective in its limit."""
 
 import numpy as np
 import pytest

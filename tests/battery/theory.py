@@ -1,4 +1,4 @@
-r"""Where methods come to rest and how fast, from dense matrices alone.
+r"""Fixed points and rates of methods, from dense matrices alone.
 
 At rest, a method without memory of gradients solves :math:`(I - B) X + D\, G(X) = 0`, with n x n matrices B and D. On
 quadratics, one iteration multiplies the distance from rest by a matrix that follows from the recurrence. Both are

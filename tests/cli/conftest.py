@@ -1,4 +1,4 @@
-"""A small experiment that each test may spoil, and the command itself."""
+"""A small experiment for each test to modify, and the command."""
 
 import os
 import subprocess

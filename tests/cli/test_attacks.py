@@ -1,4 +1,4 @@
-"""Hostile files and values: one line at once, whatever they hold, and nothing of them steers the terminal."""
+"""Hostile files and values: one line at once for any content, and no control of the terminal."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""Bad input takes one line that says what was found, what is needed and what to do; nothing written is lost."""
+"""Bad input gives one line with what was found, what is needed and what to do; no file is lost."""
 
 import os
 import random
@@ -66,7 +66,7 @@ def refused(d3gd: Command, path: str, *words: str) -> None:
         # The run
         ({"iterations": -1}, ("iterations = -1", "0 or more")),
         ({"every": 0}, ("every = 0", "1 or more")),
-        ({"metrics": ["stationarty"]}, ("'stationarty'", "choose among", "disagreement")),
+        ({"metrics": ["stationarty"]}, ("'stationarty'", "choose from", "disagreement")),
         ({"target": {"accuracy": 0.1}}, ("'accuracy'", "does not record", "disagreement")),
     ],
 )
@@ -250,7 +250,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(whole: Path) -> None:
     assert stopped.code == 130
     assert stopped.err.count("\n") == 1
     assert not (whole / "out" / "result.json").exists()
-    command = stopped.err.strip().rpartition("go on with: d3gd ")[2]
+    command = stopped.err.strip().rpartition("continue with: d3gd ")[2]
     resumed = finish(start(*command.split(), cwd=whole))
     assert resumed.code == 0, resumed
     same_as_whole(whole / "out")

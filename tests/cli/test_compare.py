@@ -25,7 +25,7 @@ def test_a_file_is_compared_into_a_folder(experiment: Write, d3gd: Command) -> N
     assert outcome.err.splitlines()[-1].startswith("Runs: 4 of 4 (100 %)")
     assert all(f"wrote {Path('c') / name}" in outcome.out for name in ("compare.md", "compare.csv", "curves.png"))
     assert "needs undirected links" in outcome.out
-    assert "chance of 50%" in outcome.out  # two seeds
+    assert "50% coverage" in outcome.out  # two seeds
     assert "seeds 10000 to 10002, none of them reported" in outcome.out
     found = rows("c")
     assert {row["status"] for name, row in found.items() if name != "EXTRA"} == {"ranked"}
@@ -59,7 +59,7 @@ def test_a_target_and_a_budget_of_bytes(experiment: Write, d3gd: Command, blank:
     path = experiment(iterations=None, target={"loss": 3.5})
     outcome = d3gd("compare", path, "--budget-bytes", "20000", "--metric", "loss", *SMALL[2:], "--only", "DiDGD")
     assert outcome.code == 0
-    assert "until loss gets to 3.5 and stays there, median over seeds; as asked for." in outcome.out
+    assert "until loss reaches 3.5 and stays there" in outcome.out
     assert "20 kB over all links" in outcome.out
     assert (Path("comparison") / "compare.md").exists()
 
@@ -77,8 +77,8 @@ def test_a_budget_of_gradients(experiment: Write, d3gd: Command, blank: None) ->
     [
         (("--methods", "PushPul"), "method 'PushPul' is not known; did you mean 'PushPull'?"),
         (("--metric", "los"), "metric 'los' is not known; did you mean 'loss'?"),
-        (("--iterations", "0"), "a budget of 0 iterations buys nothing"),
-        (("--budget-bytes", "0"), "a budget of 0 bytes buys nothing"),
+        (("--iterations", "0"), "the budget of iterations is 0"),
+        (("--budget-bytes", "0"), "the budget of bytes is 0"),
         (("--budget-bytes", "100"), "a model along each of the 5 links takes 120 bytes"),
         (("--steps", "0.1;1"), "give numbers separated by commas, as in 0.01,0.1,1"),
         (("--steps", "0.1,-1"), "give positive numbers"),
@@ -93,7 +93,7 @@ def test_mistakes_take_one_line(experiment: Write, d3gd: Command, args: tuple[st
 def test_another_comparison_or_a_run_in_the_folder_is_left_alone(experiment: Write, d3gd: Command, blank: None) -> None:
     path = experiment()
     assert d3gd("run", path, "--out", "run").code == 0
-    assert "run holds something else than a comparison" in d3gd("compare", path, "--out", "run", *SMALL).error
+    assert "run holds something other than a comparison" in d3gd("compare", path, "--out", "run", *SMALL).error
     assert d3gd("compare", path, "--out", "c", *SMALL, "--only", "DiDGD").code == 0
     other = experiment(problem={"kind": "quadratic", "dim": 4})
     assert "another network or problem" in d3gd("compare", other, "--out", "c", *SMALL, "--only", "DiDGD").error

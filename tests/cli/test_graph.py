@@ -106,7 +106,7 @@ def test_without_arguments_it_lists_every_kind(d3gd: Command) -> None:
     [
         (["rnig", "--n", "3"], ("'rnig'", "did you mean 'ring'?")),
         (["ring"], ("[graph] n is missing", "add --n a whole number")),
-        (["ring", "--m", "3"], ("'m'", "choose among n")),
+        (["ring", "--m", "3"], ("'m'", "choose from n")),
         (["ring", "--n", "many"], ('n = "many"', "a whole number")),
         (["ring", "--n", "-3"], ("n = -3", "1 or more")),
         (["ring", "star", "--n", "3"], ("ring, star", "one kind")),

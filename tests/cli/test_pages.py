@@ -1,4 +1,4 @@
-"""The pages keep their word: code runs, commands are understood, links and names lead somewhere."""
+"""The pages are correct: code runs, commands parse, links and names exist."""
 
 import importlib.util
 import pkgutil

@@ -1,4 +1,4 @@
-"""The commands run, plot, init and their likes, as a user meets them."""
+"""The commands run, plot, init and others, as a user sees them."""
 
 import sys
 from collections.abc import Callable
@@ -117,7 +117,7 @@ def test_plot_leaves_out_what_is_not_finished(experiment: Write, d3gd: Command) 
     Path("begun").mkdir()
     outcome = d3gd("plot", "begun", "done")
     assert outcome.code == 0
-    assert outcome.err == "left out, not finished: begun\n"
+    assert outcome.err == "skipped, not finished: begun\n"
 
 
 def test_a_legend_names_only_what_differs(experiment: Write, d3gd: Command) -> None:

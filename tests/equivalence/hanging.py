@@ -1,4 +1,4 @@
-"""A rank that goes wrong in the middle of a run, in the way that the arguments say."""
+"""A rank that fails during a run, as its arguments define."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""The command line on ranks, one of which meets a signal at a chosen moment, as from the machine or from a user."""
+"""The command line on ranks, one of which receives a signal at a chosen moment."""
 
 import os
 import signal

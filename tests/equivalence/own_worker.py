@@ -1,4 +1,4 @@
-"""What every rank runs of methods that ask for several gradients in an iteration."""
+"""The worker of every rank, for methods with several gradients in an iteration."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ranks that connect, one of which may leave before; or that bring a process group, of which the last is lost."""
+"""Ranks that connect, one of which may leave before; or an existing process group whose last rank is lost."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Under conditions too, any number of ranks gives the iterates of one process, and takes over what is under way."""
+"""Under conditions too, any number of ranks gives the iterates of one process and resumes messages in flight."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""On any number of ranks, by any transport, the iterates of one process to the bit."""
+"""On any number of ranks and any transport, iterates are bitwise equal to those of one process."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How ranks find each other, and how long they wait for that."""
+"""How ranks connect, and how long they wait."""
 
 import math
 
@@ -8,7 +8,7 @@ import d3gd
 from tests.helpers.launching import ROOT, launch, require
 
 SCRIPT = ROOT / "tests/equivalence/starting.py"
-LATE = "nothing came from rank 2 for 2 s"
+LATE = "no message from rank 2 for 2 s"
 launches = pytest.mark.xdist_group("launches")
 
 

@@ -1,4 +1,4 @@
-"""What every rank runs on a network that changes, loses and delays messages, and whose agents pause or are silent."""
+"""The worker of every rank on unreliable networks, and for methods that prune links."""
 
 import sys
 from pathlib import Path

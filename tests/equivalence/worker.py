@@ -1,4 +1,4 @@
-"""What every rank runs: all algorithms in one launch, then one comparison with the numbers of one process."""
+"""The worker of every rank: all algorithms in one launch, compared with one process."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What tests of comparisons share: a problem and a method whose results are known, and curves."""
+"""Helpers for tests of comparisons: a problem and a method with known results, and curves."""
 
 from dataclasses import dataclass
 

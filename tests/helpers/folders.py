@@ -1,4 +1,4 @@
-"""A small run, its folder, and what it means that two runs are the same."""
+"""A small run, its folder, and the equality of two runs."""
 
 import numpy as np
 

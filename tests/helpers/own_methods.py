@@ -1,4 +1,4 @@
-"""Methods as a user would write them, which ask for more than one gradient in an iteration."""
+"""Users' methods with more than one gradient in an iteration."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

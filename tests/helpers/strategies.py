@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what the theorems quantify over."""
+"""Hypothesis strategies for the objects of the theorems."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tests of the study share: trials and runs with known results."""
+"""Helpers for tests of the study: trials and runs with known results."""
 
 from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""Di-DGD: its Perron trackers, what it conserves, where it rests, and how it can fail."""
+"""Di-DGD: its Perron trackers, conserved sums, fixed points, and failures."""
 
 import itertools
 
@@ -132,7 +132,7 @@ def test_impossible_step_sizes_are_refused(step_size):
 
 def test_known_perron_weights_leave_nothing_to_warm_up_or_to_average():
     for choice in ({"warmup": 3}, {"averaged": True}):
-        with pytest.raises(SettingsError, match="tracks nothing"):
+        with pytest.raises(SettingsError, match="warmup and averaged"):
             d3gd.DiDGD(step_size=0.1, perron="known", **choice)
 
 

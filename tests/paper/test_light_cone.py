@@ -1,4 +1,4 @@
-"""Information travels one link an iteration: nobody can know of a far agent's data any sooner."""
+"""Information travels one link per iteration: no agent knows of distant data any sooner."""
 
 import numpy as np
 import pytest

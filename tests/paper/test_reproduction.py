@@ -1,4 +1,4 @@
-"""The paper's figures over ten seeds, and the arithmetic that judges its claims."""
+"""The paper's figures over ten seeds, and the arithmetic of the verdicts."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Di-DGD and D3GD as a textbook would have them: dense, loop by loop, straight from the paper.
+"""Textbook versions of Di-DGD and D3GD: dense, with loops, straight from the paper.
 
 Nothing here comes from the library, nor goes into it. `A` is a full matrix, `hears[i]` the list of agents that i
 hears, itself included, and every quantity of the paper keeps its name.

@@ -1,4 +1,4 @@
-"""The optimizer by itself: what it takes, what it keeps, and what it refuses."""
+"""The optimizer on one process: arguments, state, and errors."""
 
 import pytest
 import torch
@@ -141,7 +141,7 @@ class TestStepSizes:
         descend(net, opt)
         assert opt.param_groups[0]["lr"] == 0.125
         opt.param_groups[0]["lr"] = 0.5
-        with pytest.raises(SettingsError, match="schedule of its own"):
+        with pytest.raises(SettingsError, match="has its own schedule"):
             descend(net, opt)
 
     @pytest.mark.parametrize("lr", [0.0, -1.0, float("nan")])
@@ -310,5 +310,5 @@ class TestPrecision:
         method = d3gd.DiDGD(step_size=0.25)
         DecentralizedOptimizer(model().parameters(), method, world)
         DecentralizedOptimizer(model().parameters(), method, world)
-        with pytest.raises(SettingsError, match="carries a float32 model already, and this one is float64"):
+        with pytest.raises(SettingsError, match="has a float32 model, and this one is float64"):
             DecentralizedOptimizer(model().double().parameters(), method, world)

@@ -1,4 +1,4 @@
-"""What every rank runs: the familiar loop for several algorithms, then its state saved, loaded and continued."""
+"""The worker of every rank: PyTorch's loop for several algorithms, with the state saved, loaded and continued."""
 
 import sys
 from pathlib import Path

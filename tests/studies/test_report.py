@@ -1,4 +1,4 @@
-"""What a study claims and writes: shares of the gain, targets, and sentences."""
+"""The claims of a study: shares of the gain, targets, and sentences."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""The study as it runs: what is kept, what is refused, and the command."""
+"""Running the study: stored trials, errors, and the command."""
 
 import json
 from dataclasses import asdict
@@ -56,7 +56,7 @@ def test_an_interrupted_study_keeps_its_finished_trials(tmp_path, ran, tiny, mon
     monkeypatch.setattr(Trial, "run", stop)
     command = ["--quick", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path)]
     assert call(command) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command continues" in capsys.readouterr().err
     monkeypatch.setattr(Trial, "run", finish)
     assert call(command) == 0
     assert len(ran) == 2

@@ -1,4 +1,4 @@
-"""What the numbers of a study mean: values, ratios, means, and the cost of a target."""
+"""The numbers of a study: values, ratios, means, and the cost of a target."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What `make` installs is the same everywhere: all of it is pinned."""
+"""`make` installs the same everywhere: all versions are pinned."""
 
 import sys
 from importlib.metadata import distributions

@@ -1,4 +1,4 @@
-"""Keyed draws: uniform, independent from key to key, and blind to the block they are drawn in."""
+"""Keyed draws: uniform, independent between keys, and independent of the block."""
 
 import numpy as np
 import pytest

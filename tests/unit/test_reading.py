@@ -1,4 +1,4 @@
-"""Files from outside: whatever they hold, they are read whole or refused in one line, at once and within bounds."""
+"""Users' files: read completely or rejected in one line, at once and within bounds."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""What may be given as a number, a count or a schedule, and what a message makes of anything else."""
+"""Allowed numbers, counts and schedules, and the messages about anything else."""
 
 import functools
 import warnings
@@ -13,7 +13,7 @@ from d3gd import graphs, problems
 from d3gd.conditions import Conditions
 from d3gd.errors import D3GDError, GraphError, PatienceWarning, SettingsError
 from d3gd.schedules import Decay, at
-from d3gd.validation import count, normalise, one_of, patience, plain, positive, within
+from d3gd.validation import count, normalize, one_of, patience, plain, positive, within
 
 HALVES = [0.5, np.float64(0.5), np.float32(0.5), np.float16(0.5), np.array(0.5)]
 THREES = [3, np.int64(3), np.int8(3), np.uint64(3), np.array(3)]
@@ -70,7 +70,7 @@ def test_settings_keep_no_number_of_numpys() -> None:
         b: Any
 
     some = Some(np.float64(0.5), "text")
-    normalise(some)
+    normalize(some)
     assert (type(some.a), some.b) == (float, "text")
     conditions = Conditions(loss=np.float32(0.25), delay=np.int64(2), absences=[(np.int64(1), 2, np.int64(3))])
     assert conditions.describe() == Conditions(loss=0.25, delay=2, absences=[(1, 2, 3)]).describe()

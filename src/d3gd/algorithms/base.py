@@ -1,4 +1,4 @@
-"""What the engine asks of a method, with defaults for all but its step."""
+"""The interface between the engine and a method, with defaults for everything but the step."""
 
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -11,9 +11,9 @@ from d3gd.state import PerAgent
 
 S = TypeVar("S")
 
-_ASYMMETRY = 1e-12  # that rounding may leave in symmetric weights
+_ASYMMETRY = 1e-12  # asymmetry that rounding may leave in symmetric weights
 
-# What an agent must know, the least first. Everyone knows whom it hears, and how many agents there are.
+# What an agent must know, weakest requirement first. All agents know their in-neighbours and the number of agents.
 Needs: TypeAlias = Literal["in-neighbours", "the network", "out-degrees", "undirected links", "all agents"]
 
 
@@ -27,27 +27,27 @@ class Gradient(Protocol):
         """Return every agent's gradient, (agents, d).
 
         Args:
-            x: Where, (agents, d), as often as wanted; by default at :meth:`Algorithm.point`, and that once in a step.
-            draw: On which of the iteration's mini-batches: by default, those of a call without ``x`` are draw 0, and
-                every call with ``x`` has the next one, 1, 2, ... A number asks for the mini-batches of that draw again,
-                None for all data.
+            x: Points at which to evaluate, (agents, d), any number of times in a step; by default
+                :meth:`Algorithm.point`, at most once in a step.
+            draw: The iteration's mini-batches to use. By default a call without ``x`` uses draw 0, and each call with
+                ``x`` the next one: 1, 2, ... A number repeats the mini-batches of that draw; None uses all data.
         """
 
 
 class Models(NamedTuple):
-    """The state of a method that keeps nothing but its models."""
+    """The state of a method that consists of its models."""
 
     x: PerAgent  # (agents, d)
 
 
 class Algorithm(Generic[S]):
-    """A method: frozen settings, an explicit state, and a step that is pure seen from outside.
+    """A method: frozen settings, an explicit state, and a step without side effects.
 
-    The engine calls :meth:`step`, which asks for the gradients at :meth:`point`. So the same object serves a simulation
-    of all agents, a rank that holds a few of them, and an optimizer's ``step()``.
+    The engine calls :meth:`step`, which requests the gradients at :meth:`point`. So the same object serves a simulation
+    of all agents, a rank that holds some of them, and an optimizer's ``step()``.
 
-    To write a method, derive a dataclass from this class and write :meth:`step`; all else has a default. A file of this
-    folder is found by :mod:`d3gd.algorithms.catalogue`.
+    To write a method, derive a dataclass from this class and implement :meth:`step`; everything else has a default. The
+    library's own methods, the modules of this package, are listed by :mod:`d3gd.algorithms.catalogue`.
 
     Example:
         >>> from dataclasses import dataclass
@@ -67,37 +67,37 @@ class Algorithm(Generic[S]):
 
     @property
     def needs(self) -> Needs:
-        """What its agents must know.
+        """What the agents must know.
 
         ``"in-neighbours"``
-            Whom they hear, and what arrives from there: the default.
+            Their in-neighbours and what these send: the default.
         ``"the network"``
-            Also the graph and the initial weights, from the set-up.
+            Also the graph and the initial weights, at set-up.
         ``"out-degrees"``
-            Also how many hear them: they split what they send.
+            Also the number of their out-neighbours, among which they split what they send.
         ``"undirected links"``
-            Links that go both ways, with symmetric weights.
+            Bidirectional links with symmetric weights.
         ``"all agents"``
-            Everyone's values: a simulation only. To all others, ``net.everyone`` is refused.
+            The values of all agents, in simulations only. Other methods may not call ``net.everyone``.
         """
         return "in-neighbours"
 
     @property
     def survives(self) -> frozenset[Hardship]:
-        r"""What the network may do without biasing where the method ends; nothing by default.
+        r"""The network conditions that do not bias the limit of the method; none by default.
 
-        That is: as :math:`\gamma \to 0`, the models still approach a stationary point of the mean of all objectives.
+        Under these, the models still approach a stationary point of the mean objective as :math:`\gamma \to 0`.
         """
         return frozenset()
 
     @property
     def relies_on(self) -> str:
-        """What fails, and biases the method, where the network does anything else; to be read after "it relies on"."""
+        """The assumption that other conditions violate; completes the sentence "it relies on ..."."""
         return "every message arriving at once"
 
     @property
     def exact(self) -> bool:
-        """Whether it ends at a stationary point with a constant step and exact gradients, or only near one."""
+        """Whether it converges to a stationary point with a constant step and exact gradients, not only near one."""
         return False
 
     def init(self, net: Network, x0: Floats) -> S:
@@ -106,7 +106,7 @@ class Algorithm(Generic[S]):
         return models  # type: ignore[no-any-return]
 
     def point(self, s: S) -> Floats:
-        """Return each agent's model, (agents, d), where its gradient is wanted: by default ``s.x``."""
+        """Return the models, (agents, d), at which gradients are evaluated: by default ``s.x``."""
         return s.x  # type: ignore[attr-defined,no-any-return]
 
     def step(self, net: Network, gradient: Gradient, s: S, k: int) -> S:
@@ -114,23 +114,23 @@ class Algorithm(Generic[S]):
 
         Args:
             net: The network.
-            gradient: Computes the agents' gradients, (agents, d): ``gradient()`` at :meth:`point`, once;
-                ``gradient(x)`` at other points, as often as wanted. What was sent before is on its way meanwhile.
-            s: The state before it.
+            gradient: Computes the agents' gradients, (agents, d): ``gradient()`` at :meth:`point`, at most once;
+                ``gradient(x)`` at other points, any number of times. Earlier messages are in flight meanwhile.
+            s: The state before iteration ``k``.
             k: The iteration.
         """
         raise NotImplementedError
 
     def weights(self, net: Network, s: S) -> Floats:
-        """Return the weights in use, over the block's edges: by default the initial ones."""
+        """Return the weights in use, over the block's edges: by default the initial weights."""
         return net.a0
 
     def scale(self, net: Network, s: S) -> Floats | None:
-        r"""Return each agent's estimate of its Perron weight :math:`\pi_i`, (agents,); by default there is none."""
+        r"""Return each agent's estimate of its Perron weight :math:`\pi_i`, (agents,), or None if it has none."""
         return None
 
 
-NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_"))  # what the engine asks for
+NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_"))  # what the engine uses
 
 
 def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) -> None:
@@ -138,13 +138,11 @@ def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) 
 
     Args:
         algorithm: The method.
-        graph: Who hears whom.
+        graph: The network.
         weights: The initial weights.
     """
     if isinstance(algorithm, type):
-        raise SettingsError(
-            f"{algorithm.__name__} is a class; make a method of it: {algorithm.__name__}(step_size=0.1)"
-        )
+        raise SettingsError(f"{algorithm.__name__} is a class; create an instance: {algorithm.__name__}(step_size=0.1)")
     name = type(algorithm).__name__
     missing = sorted(NAMES - set(dir(algorithm)))
     if missing:

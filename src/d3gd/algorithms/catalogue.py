@@ -1,4 +1,4 @@
-"""All methods there are: a file in this folder is enough to be one of them."""
+"""The methods of the library, found in the modules of this package."""
 
 import pkgutil
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from d3gd.errors import D3GDError
 
 @cache
 def methods() -> Mapping[str, type[Any]]:
-    """Return every method of the package by its name: each public dataclass with a step size in one of its modules.
+    """Return the methods of the package by name: the public dataclasses with a step size.
 
     Example:
         >>> [name for name, method in methods().items() if name.startswith("Push")]
@@ -33,13 +33,13 @@ def methods() -> Mapping[str, type[Any]]:
 
 
 def variants(method: type[Any]) -> list[dict[str, str]]:
-    """Return every combination of a method's choices among words, its defaults first.
+    """Return every combination of a method's categorical settings, the defaults first.
 
     Args:
         method: A class of :func:`methods`.
 
     Returns:
-        Arguments for it; a single empty dictionary if it has no such choice.
+        Keyword arguments; a single empty dictionary if no setting is categorical.
 
     Example:
         >>> variants(methods()["DGD"])
@@ -56,7 +56,7 @@ def variants(method: type[Any]) -> list[dict[str, str]]:
 
 
 def _complete(method: type[Any]) -> type[Any]:
-    """Return the class, unless it lacks something the engine will ask for."""
+    """Return the class, or raise an error if it lacks an attribute that the engine uses."""
     missing = sorted(NAMES - set(dir(method)))
     if missing:
         raise D3GDError(

@@ -1,4 +1,4 @@
-"""Gradient descent on all data at once: the yardstick."""
+"""Gradient descent on all data at once: the baseline."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,24 +14,24 @@ from d3gd.validation import positive, within
 
 
 class CentralizedState(NamedTuple):
-    """The memory of centralized gradient descent."""
+    """The state of centralized gradient descent."""
 
-    x: PerAgent  # (agents, d)  models, the same for all
-    was: PerAgent  # (agents, d)  those of iteration k - 1
+    x: PerAgent  # (agents, d)  models, equal for all agents
+    was: PerAgent  # (agents, d)  the models of iteration k - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Centralized(Algorithm[CentralizedState]):
-    r"""Centralized gradient descent: one model, and the mean of all gradients at it.
+    r"""Centralized gradient descent: one model, updated with the mean of all gradients.
 
     .. math:: x^{k+1} = x^k - \frac{\gamma}{n} \sum_i g_i^k + \beta (x^k - x^{k-1})
 
-    It is no decentralized method but what every one of them would like to be: their step sizes are scaled so that they
-    would all take these steps if mixing were perfect.
+    It is not a decentralized method but the baseline for all of them: their step sizes are scaled so that they would
+    take these steps if mixing were perfect.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
-        momentum: :math:`\beta`, of a heavy ball; in the long run it makes steps :math:`1/(1-\beta)` times as long.
+        step_size: :math:`\gamma`, a constant or a schedule.
+        momentum: :math:`\beta`, heavy-ball momentum; it multiplies the effective step size by :math:`1/(1-\beta)`.
 
     Example:
         >>> import d3gd
@@ -49,9 +49,9 @@ class Centralized(Algorithm[CentralizedState]):
     momentum: float = 0.0
 
     needs = "all agents"
-    # It sends nothing along links. An agent that pauses would no longer hold the common model.
+    # Nothing travels along links, but an agent that pauses misses updates of the common model.
     survives = frozenset({"changing links", "loss", "delay"})
-    relies_on = "one model that all agents hold: who pauses falls behind and is never told"
+    relies_on = "one model that all agents hold: an agent that pauses falls behind and never catches up"
     exact = True
 
     def __post_init__(self) -> None:
@@ -70,6 +70,6 @@ class Centralized(Algorithm[CentralizedState]):
 
 
 def _mean(net: Network, values: Floats) -> Floats:
-    """Return the mean over all agents, to each of the block's."""
+    """Return the mean over all agents, once per agent of the block."""
     mean: Floats = net.everyone(values).mean(axis=0)
     return np.tile(mean, (len(net.agents), 1))

@@ -1,4 +1,4 @@
-"""Code as it stands in memory: what it does, what it refers to, and whose it is."""
+"""Code objects in memory: what they do, what they refer to, and which package they belong to."""
 
 import dis
 import sys
@@ -20,7 +20,7 @@ _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")
 
 
 def contents(code: types.CodeType) -> dict[str, Any]:
-    """Return what a code object does, without the file and the lines where it stands."""
+    """Return what a code object does, without its file and line numbers."""
     return {
         "code": code.co_code,
         "exceptions": code.co_exceptiontable,
@@ -31,20 +31,20 @@ def contents(code: types.CodeType) -> dict[str, Any]:
 
 
 def closure(function: types.FunctionType) -> dict[str, Any]:
-    """Return what a function closes over, by name."""
+    """Return the closure variables of a function, by name."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # a cell that is still empty
+        with suppress(ValueError):  # an empty cell
             found[name] = cell.cell_contents
     return found
 
 
 def references(code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield what code takes from its module and from others, by name; of another module, only what it takes from it.
+    """Yield the names and values that code uses of its own module and of those that it imports.
 
     Args:
         code: The code.
-        scope: Its module's names.
+        scope: The names of its module.
     """
     steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
     for i, step in enumerate(steps):
@@ -62,7 +62,7 @@ def references(code: types.CodeType, scope: Mapping[str, Any]) -> Iterator[tuple
 
 
 def _followed(name: str, value: Any, attributes: Iterator[str] | list[str]) -> tuple[str, Any]:
-    """Follow attributes for as long as they lead through modules."""
+    """Follow attributes as long as the value is a module."""
     for attribute in attributes:
         if not isinstance(value, types.ModuleType):
             break
@@ -74,15 +74,15 @@ def _followed(name: str, value: Any, attributes: Iterator[str] | list[str]) -> t
 
 
 def _imported(name: str, level: int, scope: Mapping[str, Any]) -> types.ModuleType | None:
-    """Return a module that code imports when it runs; None for our own and for installed ones, which may be heavy."""
-    with suppress(Exception):  # whatever is wrong with it, the code will be told when it runs
+    """Return a module that code imports when it runs; None for ours and installed ones, which may be slow to import."""
+    with suppress(Exception):  # errors of the import will show when the code runs
         full = resolve_name("." * level + name, scope.get("__package__"))
         return None if package(full) == OURS or is_installed(full) else import_module(full)
     return None
 
 
 def module_of(value: Any) -> str:
-    """Return the name of the module that a value comes from; nothing where it does not say so."""
+    """Return the name of the module that a value comes from; empty if unknown."""
     if isinstance(value, types.FunctionType):
         return str(value.__globals__.get("__name__", ""))  # `__module__` may be that of a function it wraps
     found = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
@@ -96,11 +96,11 @@ def package(module: str) -> str:
 
 @cache
 def is_installed(module: str) -> bool:
-    """Whether a module is Python's or an installed package's, so that its version tells what it holds."""
+    """Whether a module is in the standard library or installed, so that its version identifies its code."""
     top = package(module)
-    if top in sys.stdlib_module_names or top in ("", "__main__"):  # the latter is a user's, whoever has started it
+    if top in sys.stdlib_module_names or top in ("", "__main__"):  # a user's, however it was started
         return top in sys.stdlib_module_names
-    with suppress(ImportError, ValueError):  # a module that somebody has made up
+    with suppress(ImportError, ValueError):  # a module created at run time
         spec = find_spec(top)
         places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
         return any(not _LIBRARIES.isdisjoint(PurePath(place).parts) for place in places if place)
@@ -108,7 +108,7 @@ def is_installed(module: str) -> bool:
 
 
 def installed_name(value: Any) -> str:
-    """Return under which name and version its module has a value; nothing if it has not."""
+    """Return the name and version under which a module holds a value; empty if it does not."""
     module = module_of(value)
     version = getattr(sys.modules.get(package(module)), "__version__", "")
     if isinstance(value, types.ModuleType):

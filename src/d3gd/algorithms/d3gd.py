@@ -1,4 +1,4 @@
-"""D3GD: Di-DGD whose weights follow the data, as the paper has it."""
+"""D3GD: Di-DGD with weights that adapt to the data, as in the paper."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -23,20 +23,20 @@ Rule = Literal["decentralized", "global", "exact"]
 
 
 class D3GDState(NamedTuple):
-    """The memory of D3GD."""
+    """The state of D3GD."""
 
     x: PerAgent  # (agents, d)  models
     Y: PerAgent  # (agents, n)  Perron trackers; with known Perron weights, (agents, 1)
     abar: PerEdge  # (edges,)   the weights before anchoring
-    sums: Any  # what stands for the two sums over all agents
+    sums: Any  # the state of the estimates of the two sums over all agents
 
 
 @dataclass(frozen=True, kw_only=True)
 class D3GD(Algorithm[D3GDState]):
     r"""Dynamic directed decentralized gradient descent.
 
-    Each iteration takes a Di-DGD step with :math:`A^k = (1-\delta) \bar A^k + \delta A^0`, then moves every row of
-    :math:`\bar A` against the gradient of the design function
+    Each iteration takes a Di-DGD step with :math:`A^k = (1-\delta) \bar A^k + \delta A^0`, then updates every row of
+    :math:`\bar A` by a projected gradient step on the design function
 
     .. math::
         J_k(A) = \|(A - 1\pi^\top) X\|_F^2
@@ -48,17 +48,17 @@ class D3GD(Algorithm[D3GDState]):
         \hat x = \textstyle\sum_l \pi_l x_l, \quad \hat g = \sum_l (\pi_l / [y_l]_l)\, g_l .
 
     Args:
-        step_size: :math:`\gamma_k`, a number or a function of the iteration.
-        refine_step: :math:`\eta_k`, the step of the weights.
-        anchor: :math:`\delta`, the share of the initial weights that always remains.
+        step_size: :math:`\gamma_k`, a constant or a schedule.
+        refine_step: :math:`\eta_k`, the step size of the weights.
+        anchor: :math:`\delta`, the fixed share of the initial weights.
         rule: ``"decentralized"`` is Algorithm 1, with trackers in place of the two sums; ``"global"`` is eq. (pgd) with
-            the true ones, the plain D3GD of the paper's figures; ``"exact"`` is eq. (naivedecay), which minimises the
+            the true sums, the plain D3GD of the paper's figures; ``"exact"`` is eq. (naivedecay), which minimizes the
             design function before the step (with ``anchor=0`` as printed there).
-        chain_rule: The paper's gradient has the factor :math:`1-\delta` in its second term only. As printed by default;
+        chain_rule: The paper's gradient has the factor :math:`1-\delta` in its second term only, which is the default;
             True puts it in both: the gradient of :math:`\bar J_k(\bar A) = J_k((1-\delta)\bar A + \delta A^0)`.
-        participation: The probability that an agent moves its row in an iteration. The paper's experiments move all.
-        perron: ``"tracked"`` mixes y as Di-DGD does; ``"known"`` takes the Perron vector of the *initial* weights,
-            near which the trackers freeze. It spares an n-vector per agent, for networks of thousands.
+        participation: The probability that an agent updates its row in an iteration; 1 in the paper's experiments.
+        perron: ``"tracked"`` mixes y as Di-DGD does; ``"known"`` uses the Perron vector of the *initial* weights,
+            near which the trackers freeze. It saves an n-vector per agent, for networks of thousands.
 
     Example:
         >>> import d3gd
@@ -79,7 +79,7 @@ class D3GD(Algorithm[D3GDState]):
     participation: float = 1.0
     perron: Perron = "tracked"
 
-    relies_on = "one product of weights to follow, y, which freezes at what the network did first"
+    relies_on = "y, a single product of weights, which freezes at the weights of the first iterations"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -92,7 +92,7 @@ class D3GD(Algorithm[D3GDState]):
 
     @property
     def needs(self) -> Needs:
-        """Only Algorithm 1 keeps to what arrives along the edges."""
+        """The knowledge of agents: only Algorithm 1 uses nothing but what arrives along the edges."""
         if self.rule != "decentralized":
             return "all agents"
         return "in-neighbours" if self.perron == "tracked" else "the network"
@@ -114,7 +114,7 @@ class D3GD(Algorithm[D3GDState]):
         return (1 - self.anchor) * s.abar + self.anchor * net.a0
 
     def scale(self, net: Network, s: D3GDState) -> Floats:
-        """Return :math:`[y_i]_i`; tracked, it freezes as the weights move."""
+        """Return :math:`[y_i]_i`; when tracked, it freezes while the weights change."""
         return self._scale.own(net, s.Y)[:, 0]
 
     def step(self, net: Network, gradient: Gradient, s: D3GDState, k: int) -> D3GDState:
@@ -128,7 +128,7 @@ class D3GD(Algorithm[D3GDState]):
         hat = summing.look(net, sums, now)
         if self.rule == "exact":
             push = gamma / n * (now.g / y - hat.g)
-            abar = self._moved(net, s.abar, self._minimiser(net, s, sent.x, hat.x, push), k)
+            abar = self._moved(net, s.abar, self._minimizer(net, s, sent.x, hat.x, push), k)
             now = now._replace(a=self.weights(net, s._replace(abar=abar)))
             mixed = net.mix(now.a, sent.x)
         else:
@@ -147,7 +147,7 @@ class D3GD(Algorithm[D3GDState]):
         v = design_residual(net, mixed, hat.x, now.g, hat.g, now.y, **factors)
         return 2 * net.dot(v, received, origin=hat.x)
 
-    def _minimiser(self, net: Network, s: D3GDState, received: Received, hat: Floats, push: Floats) -> Floats:
+    def _minimizer(self, net: Network, s: D3GDState, received: Received, hat: Floats, push: Floats) -> Floats:
         r"""Return :math:`\arg\min_{\bar A} J_k((1-\delta)\bar A + \delta A^0)`.
 
         Up to a constant, row i of :math:`J_k(A)` is :math:`\|a_i X - \hat x - \frac{\gamma}{n}(g_i/y_i - \hat g)\|^2`.
@@ -157,7 +157,7 @@ class D3GD(Algorithm[D3GDState]):
         return closest_combination(net, s.abar, received, wanted)
 
     def _moved(self, net: Network, old: Floats, new: Floats, k: int) -> Floats:
-        """Return the new rows of the agents that take part in iteration k, and the old ones of the rest."""
+        """Return new rows for the agents that participate in iteration k, old rows for the others."""
         if self.participation == 1:
             return new
         return np.where(net.spread(net.draw(k) < self.participation), new, old)

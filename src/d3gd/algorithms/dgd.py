@@ -11,17 +11,17 @@ from d3gd.validation import one_of, positive
 
 @dataclass(frozen=True, kw_only=True)
 class DGD(Algorithm[Models]):
-    r"""Decentralized gradient descent: average with the neighbours, step along the own gradient.
+    r"""Decentralized gradient descent: average with the neighbours, step along the agent's own gradient.
 
     .. math:: x_i^{k+1} = \sum_j w_{ij} x_j^k - \gamma g_i^k
 
     or, combining after the step (diffusion), :math:`x_i^{k+1} = \sum_j w_{ij} (x_j^k - \gamma g_j^k)`. W is symmetric,
     so the mean of all models moves along the mean gradient. With a constant step the models stay apart by a distance of
-    the order of :math:`\gamma` over the spectral gap: at rest, mixing has to undo each agent's own gradient. Combining
-    after the step leaves less of it.
+    the order of :math:`\gamma` over the spectral gap: at the fixed point, mixing must cancel each agent's own gradient.
+    Combining after the step reduces this distance.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
+        step_size: :math:`\gamma`, a constant or a schedule.
         combine: Whether agents combine ``"before"`` or ``"after"`` their step.
 
     Example:
@@ -45,9 +45,9 @@ class DGD(Algorithm[Models]):
     combine: Literal["before", "after"] = "before"
 
     needs = "undirected links"
-    # The models' resting place does not depend on how old messages are; renormalised rows would weigh agents unequally.
+    # The fixed point does not depend on delays; renormalized rows would weight agents unequally.
     survives = frozenset({"delay"})
-    relies_on = "columns that sum to one: averages over what happened to arrive weigh agents unequally"
+    relies_on = "columns that sum to one: averages over the received messages alone weight agents unequally"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -59,5 +59,5 @@ class DGD(Algorithm[Models]):
         if self.combine == "after":
             return Models(net.mix(net.a0, net.exchange(x=s.x - gamma * gradient()).x))
         sent = net.exchange(x=s.x)
-        g = gradient()  # while messages are on their way
+        g = gradient()  # while messages are in flight
         return Models(net.mix(net.a0, sent.x) - gamma * g)

@@ -17,7 +17,7 @@ from d3gd.validation import one_of, positive, within
 
 
 class DiDGDState(NamedTuple):
-    """The memory of Di-DGD."""
+    """The state of Di-DGD."""
 
     x: PerAgent  # (agents, d)  models
     Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; with known Perron weights, (agents, 1)
@@ -31,26 +31,26 @@ class DiDGD(Algorithm[DiDGDState]):
         x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma_k}{n\,[y_i^k]_i} \nabla f_i(x_i^k), \qquad
         y_i^{k+1} = \sum_j a_{ij} y_j^k, \quad y_i^0 = e_i.
 
-    Since :math:`[y_i^k]_i \to \pi_i`, every agent ends with the weight 1/n in the objective although the weights are
-    only row-stochastic. On long cycles :math:`[y_i]_i` first collapses (to :math:`2^{-(n-1)}` on a one-way ring with
-    half weights) before it recovers, and the step explodes; ``warmup`` lets it recover first.
+    Since :math:`[y_i^k]_i \to \pi_i`, every agent eventually has weight 1/n in the objective although the weights are
+    only row-stochastic. On long cycles :math:`[y_i]_i` first collapses (to :math:`2^{-(n-1)}` on a directed ring with
+    weights 1/2), so that the steps explode, before it recovers; ``warmup`` lets it recover first.
 
-    On a network that changes, loses or delays messages, or whose agents pause (:mod:`d3gd.conditions`), y freezes at
-    what happened first. ``averaged`` feeds it with a unit wherever the models take in a gradient,
+    On unreliable networks (:mod:`d3gd.conditions`), y freezes at a value that depends on the first iterations.
+    ``averaged`` adds a unit vector whenever the models receive a gradient,
 
     .. math::
         y_i^{k+1} = (1 - \beta_k) \sum_j a_{ij} y_j^k + \beta_k e_i, \qquad \beta_k = \frac{2}{k + 2},
 
-    so that it goes through all that they go through: it tends to the share that each agent's gradients have in the
-    models, whatever makes it, and the method stays unbiased. Where nothing is amiss y then needs longer, 1/k instead of
-    geometrically, but never collapses.
+    so that y undergoes whatever the models undergo: it tends to the share that each agent's gradients have in the
+    models, under any conditions, and the method stays unbiased. On reliable networks y then converges more slowly, as
+    1/k instead of geometrically, but never collapses.
 
     Args:
-        step_size: :math:`\gamma_k`, a number or a function of the iteration.
-        warmup: How many iterations mix only y, before the models move. The paper has none.
-        perron: ``"tracked"`` as above; ``"known"`` takes the Perron vector of the weights, worked out once from the
-            set-up, for y. It spares an n-vector per agent, which nothing can hold from some thousand agents on.
-        averaged: Whether y averages over all products of weights, for networks that change, lose, delay or pause.
+        step_size: :math:`\gamma_k`, a constant or a schedule.
+        warmup: Number of initial iterations that mix y only and keep the models. The paper has none.
+        perron: ``"tracked"`` as above; ``"known"`` replaces y by the Perron vector of the weights, computed once at
+            set-up. It saves an n-vector per agent, which is too much memory with thousands of agents.
+        averaged: Whether y averages over all products of weights, for unreliable networks.
 
     Example:
         >>> import d3gd
@@ -74,11 +74,11 @@ class DiDGD(Algorithm[DiDGDState]):
         within("warmup", self.warmup, 0, float("inf"))
         one_of("perron", self.perron, ("tracked", "known"))
         if self.perron == "known" and (self.warmup or self.averaged):
-            raise SettingsError('perron = "known" tracks nothing; leave out warmup and averaged, or track it')
+            raise SettingsError('warmup and averaged have no effect with perron = "known"; drop them, or use "tracked"')
 
     @property
     def needs(self) -> Needs:
-        """Known Perron weights come from the whole network's weights."""
+        """The knowledge of agents: known Perron weights are computed from the weights of the whole network."""
         return "in-neighbours" if self.perron == "tracked" else "the network"
 
     @property
@@ -87,17 +87,17 @@ class DiDGD(Algorithm[DiDGDState]):
 
     @property
     def survives(self) -> frozenset[Hardship]:
-        """Averaged, y measures what any network makes of the gradients; known, it is right where weights stay."""
+        """All conditions if y is averaged; with known Perron weights, those that leave the weights unchanged."""
         if self.averaged:
             return frozenset(get_args(Hardship))
         return frozenset({"delay"}) if self.perron == "known" else frozenset()
 
     @property
     def relies_on(self) -> str:
-        """Where the Perron weight comes from."""
+        """The source of the Perron weights."""
         if self.perron == "known":
-            return "the Perron vector of the weights as they were set up"
-        return "one product of weights to follow, y, which freezes at what the network did first"
+            return "the Perron vector of the initial weights"
+        return "y, a single product of weights, which freezes at the weights of the first iterations"
 
     def init(self, net: Network, x0: Floats) -> DiDGDState:
         """Start from ``x0`` and the unit vectors."""
@@ -110,7 +110,7 @@ class DiDGD(Algorithm[DiDGDState]):
         if k < self.warmup:
             return DiDGDState(x=s.x, Y=scale.end(net, Y, net.exchange(**message), now))
         sent = net.exchange(x=s.x, **message)
-        g = gradient()  # while messages are on their way
+        g = gradient()  # while messages are in flight
         y = net.precise(scale.own(net, s.Y))
         x = descended(net, net.mix(net.a0, sent.x), g, y, gamma=now.gamma, n=net.n)
         return DiDGDState(x=x, Y=scale.end(net, Y, sent, now))

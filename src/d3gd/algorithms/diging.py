@@ -13,7 +13,7 @@ from d3gd.validation import one_of, positive, within
 
 
 class DIGingState(NamedTuple):
-    """The memory of DIGing."""
+    """The state of DIGing."""
 
     x: PerAgent  # (agents, d)  models
     tracker: Tracker
@@ -22,27 +22,27 @@ class DIGingState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DIGing(Algorithm[DIGingState]):
-    r"""Gradient tracking: every agent follows the mean of all gradients, so none is left to disagree on.
+    r"""Gradient tracking: every agent tracks the mean of all gradients, so that all take the same step in the limit.
 
     .. math::
         s_i^k = \sum_j w_{ij} s_j^{k-1} + g_i^k - g_i^{k-1}, \quad s_i^0 = g_i^0, \qquad
         x_i^{k+1} = \sum_j w_{ij} x_j^k - \gamma s_i^k + \beta (x_i^k - x_i^{k-1})
 
-    Models may be combined after the step instead; and so may trackers, which then have to arrive before models are
-    sent, in two rounds an iteration:
+    Models may be combined after the step instead. If trackers are too, they must arrive before models are sent, so that
+    an iteration takes two rounds:
 
     .. math::
         x_i^{k+1} = \sum_j w_{ij} (x_j^k - \gamma s_j^k) + \beta (x_i^k - x_i^{k-1}), \qquad
         s_i^k = \sum_j w_{ij} (s_j^{k-1} + g_j^k - g_j^{k-1})
 
-    Since W is symmetric, :math:`\sum_i s_i^k = \sum_i g_i^k` at every iteration, so that agents come to rest only where
-    all agree on a stationary point, at the price of twice the traffic of DGD.
+    Since W is symmetric, :math:`\sum_i s_i^k = \sum_i g_i^k` at every iteration. So at every fixed point all agents
+    agree on a stationary point, at twice the traffic of DGD.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
+        step_size: :math:`\gamma`, a constant or a schedule.
         combine: ``"before"`` is DIGing; ``"after"`` mixes models after their step, as SONATA does; ``"both"`` mixes
-            models and trackers after, which is Aug-DGM, or ATC tracking.
-        momentum: :math:`\beta`, of a heavy ball; in the long run it makes steps :math:`1/(1-\beta)` times as long.
+            models and trackers after the step, which is Aug-DGM, or ATC tracking.
+        momentum: :math:`\beta`, heavy-ball momentum; it multiplies the effective step size by :math:`1/(1-\beta)`.
 
     Example:
         >>> import d3gd
@@ -74,11 +74,11 @@ class DIGing(Algorithm[DIGingState]):
         within("momentum", self.momentum, 0, 1)
 
     def init(self, net: Network, x0: Floats) -> DIGingState:
-        """Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
+        """Start from ``x0`` without momentum; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
         return DIGingState(x=x0, tracker=untracked(x0), was=x0)
 
     def step(self, net: Network, gradient: Gradient, s: DIGingState, k: int) -> DIGingState:
-        """Take up the change of the gradient, and step and mix in the order asked for."""
+        """Update the tracker with the change of the gradient, then step and mix in the order of ``combine``."""
         g = gradient()
         gamma, ball = at(self.step_size, k), self.momentum * (s.x - s.was)
         tracked = s.tracker.at(net, g)

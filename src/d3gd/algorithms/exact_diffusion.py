@@ -14,27 +14,27 @@ from d3gd.validation import positive
 
 
 class ExactDiffusionState(NamedTuple):
-    """The memory of exact diffusion."""
+    """The state of exact diffusion."""
 
     x: PerAgent  # (agents, d)  models
-    psi: PerAgent  # (agents, d)  what the last step led to, before the correction; its sum is that of x
+    psi: PerAgent  # (agents, d)  the last step before correction; has the same sum as x
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactDiffusion(Algorithm[ExactDiffusionState]):
-    r"""Exact diffusion: adapt, correct by what the last combination changed, combine.
+    r"""Exact diffusion: adapt, correct by the change of the last combination, combine.
 
     .. math::
         \psi_i^{k+1} &= x_i^k - \gamma g_i^k, \qquad \psi_i^0 = x_i^0, \\
         \varphi_i^{k+1} &= \psi_i^{k+1} + x_i^k - \psi_i^k, \\
         x_i^{k+1} &= \tfrac12 \Big( \varphi_i^{k+1} + \sum_j w_{ij} \varphi_j^{k+1} \Big)
 
-    Half of every weight stays at home, which keeps the correction stable for every symmetric W. Without that halving it
-    is D2, for weights whose eigenvalues are above -1/3. Like EXTRA it ends at a stationary point with the traffic of
-    DGD; its authors' analysis allows it larger steps.
+    The weights (I + W) / 2 keep the correction stable for every symmetric W. With W in their place this is D2, which
+    needs eigenvalues above -1/3. Like EXTRA it converges to a stationary point with the traffic of DGD; its authors'
+    analysis allows larger steps.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
+        step_size: :math:`\gamma`, a constant or a schedule.
 
     Example:
         >>> import d3gd
@@ -52,14 +52,14 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
     step_size: float | Schedule
 
     needs = "undirected links"
-    relies_on = "corrections that sum to zero, which needs columns that sum to one every time"
+    relies_on = "corrections that sum to zero, which needs columns that sum to one in every iteration"
     exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
 
     def init(self, net: Network, x0: Floats) -> ExactDiffusionState:
-        """Start from ``x0``, with nothing to correct yet."""
+        """Start from ``x0``, without a correction."""
         return ExactDiffusionState(x=x0, psi=x0.astype(np.float64))
 
     def step(self, net: Network, gradient: Gradient, s: ExactDiffusionState, k: int) -> ExactDiffusionState:
@@ -69,9 +69,9 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
         message = net.precise(phi)
         new = (message + net.mix(net.a0, net.exchange(phi=message).phi, double=True)) / 2
         x = net.precise(new)
-        # What rounding takes from phi and x is taken from psi too: the sum of x - psi must not drift.
+        # Rounding errors of phi and x are subtracted from psi too, so that the sum of x - psi does not drift.
         return ExactDiffusionState(x=x, psi=psi - net.residual(phi, message) - net.residual(new, x))
 
     def weights(self, net: Network, s: ExactDiffusionState) -> Floats:
-        """Return the weights in use: half of the initial ones, and half at home."""
+        """Return the weights in use, (I + W) / 2."""
         return (net.a0 + net.loops) / 2

@@ -14,15 +14,15 @@ from d3gd.validation import positive
 
 
 class EXTRAState(NamedTuple):
-    """The memory of EXTRA."""
+    """The state of EXTRA."""
 
     x: PerAgent  # (agents, d)  models
-    m: PerAgent  # (agents, d)  what is taken back: (x + W x) / 2 - gamma g of iteration k - 1; its sum is that of x
+    m: PerAgent  # (agents, d)  subtracted: (x + W x) / 2 - gamma g of iteration k - 1; has the same sum as x
 
 
 @dataclass(frozen=True, kw_only=True)
 class EXTRA(Algorithm[EXTRAState]):
-    r"""EXTRA: the difference of two DGD iterations, of which one mixes with half the weights.
+    r"""EXTRA: the difference of two DGD iterations, the earlier one with weights (I + W) / 2.
 
     .. math::
         x_i^{k+1} = x_i^k + \sum_j w_{ij} x_j^k
@@ -30,12 +30,12 @@ class EXTRA(Algorithm[EXTRAState]):
                     - \gamma (g_i^k - g_i^{k-1}), \qquad
         x_i^1 = \sum_j w_{ij} x_j^0 - \gamma g_i^0
 
-    Where the models come to rest, what is added and what is taken back cancel only if all agree; and since W is
-    symmetric, the mean of all models moves along the mean gradient at every iteration. So they rest at a stationary
-    point, with the traffic of DGD.
+    At a fixed point the added and subtracted terms cancel, which requires that all models agree. Since W is symmetric,
+    the mean of all models moves along the mean gradient at every iteration. So EXTRA converges to a stationary point,
+    with the traffic of DGD.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
+        step_size: :math:`\gamma`, a constant or a schedule.
 
     Example:
         >>> import d3gd
@@ -52,22 +52,22 @@ class EXTRA(Algorithm[EXTRAState]):
     step_size: float | Schedule
 
     needs = "undirected links"
-    relies_on = "corrections that sum to zero, which needs columns that sum to one every time"
+    relies_on = "corrections that sum to zero, which needs columns that sum to one in every iteration"
     exact = True
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
 
     def init(self, net: Network, x0: Floats) -> EXTRAState:
-        """Start from ``x0``; taking it back makes the first iteration one of DGD."""
+        """Start from ``x0``; subtracting it makes the first iteration one of DGD."""
         return EXTRAState(x=x0, m=x0.astype(np.float64))
 
     def step(self, net: Network, gradient: Gradient, s: EXTRAState, k: int) -> EXTRAState:
-        """Mix and step, less what the previous iteration brought with half the weights."""
+        """Mix and step, and subtract the previous iteration with weights (I + W) / 2."""
         sent = net.exchange(x=s.x)
-        push = at(self.step_size, k) * gradient()  # while messages are on their way
+        push = at(self.step_size, k) * gradient()  # while messages are in flight
         mixed = net.mix(net.a0, sent.x, double=True)
         new = s.x + mixed - push - s.m
         x = net.precise(new)
-        # What rounding takes from x is taken from m too: the sum of x - m must not drift.
+        # Rounding errors of x are subtracted from m too, so that the sum of x - m does not drift.
         return EXTRAState(x=x, m=(s.x + mixed) / 2 - push - net.residual(new, x))

@@ -18,18 +18,18 @@ from d3gd.validation import one_of, positive, within
 
 
 class FROSTState(NamedTuple):
-    """The memory of FROST."""
+    """The state of FROST."""
 
     x: PerAgent  # (agents, d)  models
     tracker: Tracker
     was: PerAgent  # (agents, d)  the models of iteration k - 1
-    a: Common  # (all edges,)   the weights, planned before the first iteration
-    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; (agents, 1) where pi_i is known
+    a: Common  # (all edges,)   the weights, computed before the first iteration
+    Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; (agents, 1) if pi_i is known
 
 
 @dataclass(frozen=True, kw_only=True)
 class FROST(Algorithm[FROSTState]):
-    r"""Row-stochastic gradient tracking: every agent follows the sum of all gradients, so none is left to disagree on.
+    r"""Row-stochastic gradient tracking: every agent tracks the sum of all gradients.
 
     .. math::
         s_i^k = \sum_j a_{ij} s_j^{k-1} + \frac{g_i^k}{\pi_i} - \frac{g_i^{k-1}}{\pi_i}, \quad
@@ -40,23 +40,24 @@ class FROST(Algorithm[FROSTState]):
 
     .. math:: x_i^{k+1} = \sum_j a_{ij} \Big( x_j^k - \frac{\gamma}{n} s_j^k \Big) + \beta (x_i^k - x_i^{k-1}).
 
-    The paper does not know :math:`\pi_i` but tracks it: in its place stands :math:`[y_i^k]_i` of the same iteration,
+    The paper tracks :math:`\pi_i` instead of knowing it: :math:`[y_i^k]_i` of the same iteration takes its place,
     where :math:`y_i^{k+1} = \sum_j a_{ij} y_j^k` and :math:`y_i^0 = e_i`.
 
     Since :math:`\pi^\top S^k = \sum_i g_i^k` at every iteration (with trackers, :math:`\sum_i \pi_i g_i^k /
-    [y_i^k]_i`), agents agree on a stationary point exactly, at the price of twice the traffic. What remains to be
-    chosen by weights is how fast and how evenly they mix, not whose gradients cancel whose: the plan for tracking is a
-    plan for white noise, made once, before the first iteration.
+    [y_i^k]_i`), agents agree exactly on a stationary point, at twice the traffic. The weights then only determine how
+    fast and how evenly agents mix, not which gradients cancel. So the planned weights are those for white noise,
+    computed once, before the first iteration.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
-        rule: ``"mixing"`` plans the weights for fast mixing and a balanced Perron vector from the network alone (and
-            keeps half of them at home where agents combine before), up to 300 agents; above, it takes the initial
-            weights, as ``"fixed"`` always does.
+        step_size: :math:`\gamma`, a constant or a schedule.
+        rule: ``"mixing"`` plans the weights for fast mixing and a balanced Perron vector from the network alone, up to
+            300 agents (and averages them with the identity if agents combine before their step). Above 300 agents it
+            uses the initial weights, as ``"fixed"`` always does.
         combine: Whether agents combine ``"after"`` or ``"before"`` their step; the paper has before.
-        perron: ``"known"`` takes :math:`\pi` from the set-up; ``"tracked"`` learns it on the way, which with the
-            weights as they are is all that agents need to know, but costs n more numbers a link and shaky first steps.
-        momentum: :math:`\beta`, of a heavy ball; in the long run it makes steps :math:`1/(1-\beta)` times as long.
+        perron: ``"known"`` computes :math:`\pi` at set-up; ``"tracked"`` estimates it during the run. With fixed
+            weights, tracking needs no knowledge beyond in-neighbours, but sends n more numbers per link, and the first
+            steps are unstable.
+        momentum: :math:`\beta`, heavy-ball momentum; it multiplies the effective step size by :math:`1/(1-\beta)`.
 
     Example:
         >>> import d3gd
@@ -93,7 +94,7 @@ class FROST(Algorithm[FROSTState]):
 
     @property
     def needs(self) -> Needs:
-        """Plans and Perron vectors come from the whole network; trackers, along the edges."""
+        """The knowledge of agents: planned weights and known Perron vectors need the whole network."""
         return "in-neighbours" if self.rule == "fixed" and self.perron == "tracked" else "the network"
 
     @property
@@ -101,13 +102,13 @@ class FROST(Algorithm[FROSTState]):
         return scale_by(self.perron)
 
     def init(self, net: Network, x0: Floats) -> FROSTState:
-        r"""Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
+        r"""Start from ``x0`` without momentum; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
         a = planned_for_mixing(net, lazy=self.combine == "before") if self.rule == "mixing" else net.everywhere_a0
         scale = Given(a) if self.perron == "known" else self._scale
         return FROSTState(x=x0, tracker=untracked(x0.astype(np.float64)), was=x0, a=a, Y=scale.init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
-        """Take up the change of the gradient, step, and mix."""
+        """Update the tracker with the change of the gradient, step, and mix."""
         scale, now = self._scale, Now(k=k, gamma=at(self.step_size, k), a=net.block(s.a))
         scaled = gradient() / scale.own(net, s.Y)
         tracked = s.tracker.at(net, scaled)
@@ -126,5 +127,5 @@ class FROST(Algorithm[FROSTState]):
         return net.block(s.a)
 
     def scale(self, net: Network, s: FROSTState) -> Floats:
-        """Return the Perron weights that agents go by."""
+        """Return the Perron weights that agents use."""
         return self._scale.own(net, s.Y)[:, 0]

@@ -1,8 +1,8 @@
-"""What tells one method from another: its settings in words, and its code.
+"""The identity of a method: its settings in words, and a digest of its code.
 
-:func:`describe` names a method and its settings, as files and tables show them. :func:`identify` tells whether two
-objects compute the same: it follows code and values, as they are in memory, to all that they refer to. So a class of a
-notebook, which has no file, is as good as any.
+:func:`describe` names a method and its settings, as files and tables show them. :func:`identify` decides whether two
+objects compute the same: it follows code and values in memory to everything that they refer to. So it also covers
+classes of a notebook, which have no file.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from scipy.sparse import csr_array, issparse
 from d3gd.algorithms.code import OURS, closure, contents, installed_name, is_installed, module_of, package, references
 
 _PLAIN = (type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes)
-_TOLD_BY_REPR = (range, slice, Decimal, Fraction, date, time, timedelta, PurePath, UUID, re.Pattern, np.dtype)
+_BY_REPR = (range, slice, Decimal, Fraction, date, time, timedelta, PurePath, UUID, re.Pattern, np.dtype)
 _TYPES = (TypeVar, NewType, types.GenericAlias, types.UnionType)
 _MEMBERS = (
     types.MethodDescriptorType,
@@ -38,13 +38,13 @@ _MEMBERS = (
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
 )
-_BY_VALUE = (tuple, frozenset, types.CodeType, types.MethodType, np.ndarray)  # where an equal copy is as good
+_BY_VALUE = (tuple, frozenset, types.CodeType, types.MethodType, np.ndarray)  # compared by value, not by identity
 
 
 def describe(settings: Any) -> dict[str, Any]:
     """Return an algorithm's name and settings, ready for JSON and the same in every process.
 
-    A function is told by its name, an object by its class and, if it is a dataclass, its fields.
+    Functions are described by their names, objects by their classes and, if they are dataclasses, their fields.
 
     Example:
         >>> from d3gd.algorithms.dgd import DGD
@@ -61,7 +61,7 @@ def describe(settings: Any) -> dict[str, Any]:
 
 
 def _described(value: Any) -> Any:
-    """Return a setting as JSON has it; never its default repr, whose address is another one in every process."""
+    """Return a setting as JSON; never the default repr, whose address differs between processes."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if value is None or isinstance(value, bool | int | float | str):
@@ -80,11 +80,12 @@ def _described(value: Any) -> Any:
 
 
 class Identity(NamedTuple):
-    """What an object computes.
+    """A digest of what an object computes.
 
     Attributes:
-        digest: The same for objects that compute the same, in any process of one version of Python.
-        unknown: What of it may be anything, such as the state of a random generator; empty if the digest tells all.
+        digest: Equal for objects that compute the same, in all processes of one version of Python.
+        unknown: Parts that cannot be identified, such as the state of a random generator; empty if the digest covers
+            everything.
     """
 
     digest: str
@@ -92,16 +93,16 @@ class Identity(NamedTuple):
 
 
 def identify(value: Any, known: "Mapping[type, Identity] | None" = None) -> Identity:
-    """Return what tells an object from all that compute something else.
+    """Return a digest that differs between objects that compute different things.
 
-    Code counts along the whole class hierarchy, with whatever it refers to: closures, defaults, attributes, and the
-    functions, classes and constants of modules, recursively. Where it stands does not count: files, lines, addresses.
-    Installed packages are told by name and version, and an object with a method ``fingerprint`` by its class and what
-    that returns.
+    Code counts along the whole class hierarchy, with everything it refers to: closures, defaults, attributes, and the
+    functions, classes and constants of modules, recursively. Its location does not: files, lines, addresses. Installed
+    packages are identified by name and version, and an object with a method ``fingerprint`` by its class and the result
+    of that method.
 
     Args:
         value: A function, a class or an object.
-        known: Classes that were identified before.
+        known: Classes that are already identified.
 
     Example:
         >>> rate = 0.1
@@ -119,20 +120,20 @@ def identify(value: Any, known: "Mapping[type, Identity] | None" = None) -> Iden
 
 
 class _Walk:
-    """One way through all that a value refers to, in an order that follows from the code alone."""
+    """A traversal of everything that a value refers to, in an order that depends on the code alone."""
 
     def __init__(self, homes: set[str], known: Mapping[type, Identity]) -> None:
-        self._homes = homes  # packages whose code is read although they may be installed
+        self._homes = homes  # packages whose code is read even if they are installed
         self._known = known
         self._sha = hashlib.sha256()
         self._unknown: dict[str, None] = {}
         self._numbers: dict[int, int] = {}
         self._count = count()
         self._ahead: deque[tuple[Any, str, str]] = deque()
-        self._kept: list[Any] = []  # or their addresses would be given to others
+        self._kept: list[Any] = []  # so that their addresses are not reused
 
     def of(self, value: Any) -> Identity:
-        """Go breadth first, so that neither cycles nor long chains are any trouble."""
+        """Traverse breadth first, which handles cycles and long chains."""
         self._refer(value, "", _title(value))
         while self._ahead:
             each, name, owner = self._ahead.popleft()
@@ -143,20 +144,20 @@ class _Walk:
                 )
                 continue
             title = _title(each)
-            self._say(f"{type(each).__name__} {len(parts)}")
+            self._add(f"{type(each).__name__} {len(parts)}")
             for part, content in parts.items():
-                self._say(part)
+                self._add(part)
                 self._refer(content, part if title else name, title or owner)
         return Identity(self._sha.hexdigest(), tuple(self._unknown))
 
-    def _say(self, text: str) -> None:
+    def _add(self, text: str) -> None:
         content = text.encode("utf-8", "surrogatepass")
         self._sha.update(b"%d " % len(content) + content)
 
     def _refer(self, value: Any, name: str, owner: str) -> None:
-        """Tell a plain value, or the number of any other, whose parts come later."""
+        """Add a plain value, or the number of any other object, whose parts follow later."""
         if type(value) in _PLAIN:
-            self._say(f"{type(value).__name__} {value!r}")
+            self._add(f"{type(value).__name__} {value!r}")
             return
         number = self._numbers.get(id(value))
         if number is None:
@@ -165,14 +166,14 @@ class _Walk:
                 self._numbers[id(value)] = number
             self._kept.append(value)
             self._ahead.append((value, name, owner))
-        self._say(f"#{number}")
+        self._add(f"#{number}")
 
     def _parts(self, value: Any) -> Mapping[str, Any] | None:
-        """Return what a value consists of, by name; None if that cannot be known."""
+        """Return the parts of a value, by name; None if they cannot be known."""
         installed = self._is_installed(module_of(value)) and installed_name(value)
         match value:
             case types.FunctionType() if installed:
-                return {"name": installed, **closure(value)}  # a decorator's, for instance, around a user's
+                return {"name": installed, **closure(value)}  # for example a decorator around a user's function
             case types.FunctionType():
                 return _function(value)
             case type() if value in self._known:
@@ -201,23 +202,23 @@ class _Walk:
 
 
 def _function(function: types.FunctionType) -> dict[str, Any]:
-    """Return a function's code, and all that it refers to."""
+    """Return a function's code and everything it refers to."""
     used = dict(references(function.__code__, function.__globals__))
-    if package(module_of(function)) == OURS:  # what else our modules hold are caches
+    if package(module_of(function)) == OURS:  # other values of our modules are caches
         used = {name: value for name, value in used.items() if callable(value) or isinstance(value, (*_PLAIN, tuple))}
     defaults = {"defaults": function.__defaults__, "keyword defaults": function.__kwdefaults__}
     return {"code": function.__code__, **defaults, **closure(function), **_state(function), **used}
 
 
 def _class(kind: type) -> dict[str, Any]:
-    """Return a class's bases and members; of what Python adds to them, only code."""
+    """Return a class's bases and members; of those that Python adds, only code."""
     members = {
         name: member
         for name, member in sorted(vars(kind).items())
         if name != "_abc_impl" and (not name.startswith("__") or _is_code(name, member))
     }
     parts = {"class": kind.__name__, "meta": type(kind), "bases": kind.__mro__[1:], **members}
-    if is_dataclass(kind):  # factories are nowhere else
+    if is_dataclass(kind):  # default factories are stored nowhere else
         parts["fields"] = tuple((field.name, field.default, field.default_factory) for field in fields(kind))
     return parts
 
@@ -228,7 +229,7 @@ def _is_code(name: str, member: Any) -> bool:
 
 
 def _value(value: Any) -> Mapping[str, Any] | None:
-    """Return the parts of a value of a type that is known here, or None."""
+    """Return the parts of a value of a known type, or None."""
     match value:
         case types.CodeType():
             return contents(value)
@@ -263,14 +264,14 @@ def _value(value: Any) -> Mapping[str, Any] | None:
             return {"name": value.__name__}
     if isinstance(value, _MEMBERS):
         return {"name": value.__name__, "of": value.__objclass__}
-    if isinstance(value, type(vars(Identity)["digest"])):  # how a named tuple gets at its fields
+    if isinstance(value, type(vars(Identity)["digest"])):  # the descriptor of a named tuple's field
         return {"field": value.__doc__}
-    if isinstance(value, _TOLD_BY_REPR + _TYPES) or get_origin(value) is not None:
+    if isinstance(value, _BY_REPR + _TYPES) or get_origin(value) is not None:
         return {"repr": repr(value)}
     if issparse(value):
         rows = csr_array(value)
         return {"kind": type(value), "shape": rows.shape, "": (rows.indptr, rows.indices, rows.data)}
-    wrapped = getattr(value, "__wrapped__", None)  # of a cache, or of what was compiled
+    wrapped = getattr(value, "__wrapped__", None)  # of a cache or a compiled function
     return {"kind": type(value), "function": wrapped} if isinstance(wrapped, types.FunctionType) else None
 
 
@@ -279,7 +280,7 @@ def _numbered(*items: Any) -> dict[str, Any]:
 
 
 def _state(value: Any) -> dict[str, Any]:
-    """Return an object's attributes, but those that it keeps only not to compute them twice."""
+    """Return an object's attributes, without cached properties."""
     kind = type(value)
     state = dict(getattr(value, "__dict__", {}))
     for base in kind.__mro__:
@@ -297,7 +298,7 @@ def _is_bare(kind: type) -> bool:
 
 
 def _title(value: Any) -> str:
-    """Return what a user calls a function, a class or an object of a class; nothing for what is only a part of them."""
+    """Return the name that a user knows for a function, a class or an instance; empty for their parts."""
     if isinstance(value, types.FunctionType | type):
         return value.__qualname__
     if isinstance(value, types.ModuleType):

@@ -14,7 +14,7 @@ from d3gd.validation import positive
 
 
 class PushDIGingState(NamedTuple):
-    """The memory of Push-DIGing."""
+    """The state of Push-DIGing."""
 
     u: PerAgent  # (agents, d)  what is pushed; the models are u / w
     tracker: Tracker
@@ -23,19 +23,19 @@ class PushDIGingState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PushDIGing(Algorithm[PushDIGingState]):
-    r"""Push-DIGing: models and gradient trackers are both pushed, and models divided by a mass that is pushed too.
+    r"""Push-DIGing: push-sum of models and gradient trackers, with models divided by the pushed mass.
 
     .. math::
         s_i^k &= \sum_j c_{ij} s_j^{k-1} + g_i^k - g_i^{k-1}, \quad s_i^0 = g_i^0, \\
         u_i^{k+1} &= \sum_j c_{ij} (u_j^k - \gamma s_j^k), \qquad x_i^k = u_i^k / w_i^k, \\
         w_i^{k+1} &= \sum_j c_{ij} w_j^k, \quad w_i^0 = 1
 
-    with gradients at :math:`x_i^k`. The columns of C sum to one: a sender splits what it holds equally among those who
-    hear it and itself. So :math:`\sum_i s_i^k = \sum_i g_i^k` and :math:`\sum_i w_i^k = n` at every iteration: gradient
-    push without its bias, at twice the traffic.
+    with gradients at :math:`x_i^k`. The columns of C sum to one: a sender splits what it holds equally among its
+    out-neighbours and itself. So :math:`\sum_i s_i^k = \sum_i g_i^k` and :math:`\sum_i w_i^k = n` at every iteration:
+    gradient push without its bias, at twice the traffic.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
+        step_size: :math:`\gamma`, a constant or a schedule.
 
     Example:
         >>> import d3gd
@@ -53,7 +53,7 @@ class PushDIGing(Algorithm[PushDIGingState]):
     step_size: float | Schedule
 
     needs = "out-degrees"
-    relies_on = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
+    relies_on = "columns that sum to one: a message that is lost, or read twice, changes its sums"
     exact = True
 
     def __post_init__(self) -> None:
@@ -64,11 +64,11 @@ class PushDIGing(Algorithm[PushDIGingState]):
         return PushDIGingState(u=x0, tracker=untracked(x0), mass=unit_mass(net))
 
     def point(self, s: PushDIGingState) -> Floats:
-        """Gradients are wanted at the models, u / w."""
+        """Gradients are evaluated at the models, u / w."""
         return s.mass.share(s.u)
 
     def step(self, net: Network, gradient: Gradient, s: PushDIGingState, k: int) -> PushDIGingState:
-        """Take up the change of the gradient, step, and push."""
+        """Update the tracker with the change of the gradient, step, and push."""
         g = gradient()
         tracked = s.tracker.at(net, g)
         part, pushed = net.precise(split(net, tracked)), s.u - at(self.step_size, k) * net.precise(tracked)
@@ -77,7 +77,7 @@ class PushDIGing(Algorithm[PushDIGingState]):
         return PushDIGingState(u=gather(net, sent.u), tracker=tracker, mass=s.mass.pushed(net, sent.w))
 
     def weights(self, net: Network, s: PushDIGingState) -> Floats:
-        """Return the row-stochastic weights on models that the last push amounted to."""
+        """Return the row-stochastic weights on models that are equivalent to the last push."""
         return s.mass.a
 
     def scale(self, net: Network, s: PushDIGingState) -> Floats:

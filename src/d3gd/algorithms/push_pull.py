@@ -1,4 +1,4 @@
-"""Push-Pull: gradient tracking with row-stochastic weights for models and column-stochastic ones for gradients."""
+"""Push-Pull: gradient tracking with row-stochastic weights for models and column-stochastic weights for gradients."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ from d3gd.validation import one_of, positive, within
 
 
 class PushPullState(NamedTuple):
-    """The memory of Push-Pull."""
+    """The state of Push-Pull."""
 
     x: PerAgent  # (agents, d)  models
     tracker: Tracker
@@ -37,15 +37,15 @@ class PushPull(Algorithm[PushPullState]):
     .. math::
         x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n\, \pi_A^\top \pi_C} s_i^k + \beta (x_i^k - x_i^{k-1}).
 
-    The columns of C sum to one: a sender splits what it holds equally among those who hear it and itself, so that
-    :math:`\sum_i s_i^k = \sum_i g_i^k` at every iteration, and agents come to rest only where all agree on a stationary
-    point. An agent must know how many hear it. The factor :math:`n\, \pi_A^\top \pi_C` makes the step size mean the
-    same as elsewhere.
+    The columns of C sum to one: a sender splits what it holds equally among its out-neighbours and itself, so that
+    :math:`\sum_i s_i^k = \sum_i g_i^k` at every iteration. So at every fixed point all agents agree on a stationary
+    point. An agent must know its out-degree. The factor :math:`n\, \pi_A^\top \pi_C` gives the step size the same
+    meaning as in other methods.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
+        step_size: :math:`\gamma`, a constant or a schedule.
         combine: ``"after"`` is Push-Pull; ``"before"`` is AB, and with momentum ABm.
-        momentum: :math:`\beta`, of a heavy ball; in the long run it makes steps :math:`1/(1-\beta)` times as long.
+        momentum: :math:`\beta`, heavy-ball momentum; it multiplies the effective step size by :math:`1/(1-\beta)`.
 
     Example:
         >>> import d3gd
@@ -67,7 +67,7 @@ class PushPull(Algorithm[PushPullState]):
     momentum: float = 0.0
 
     needs = "out-degrees"
-    relies_on = "columns that sum to one: what is sent and not read, or read twice, changes its sums"
+    relies_on = "columns that sum to one: a message that is lost, or read twice, changes its sums"
     exact = True
 
     def __post_init__(self) -> None:
@@ -76,13 +76,13 @@ class PushPull(Algorithm[PushPullState]):
         within("momentum", self.momentum, 0, 1)
 
     def init(self, net: Network, x0: Floats) -> PushPullState:
-        """Start from ``x0`` at rest; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
+        """Start from ``x0`` without momentum; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
         pull = perron(net.graph.matrix(net.everywhere_a0))
         push = perron(net.graph.matrix(shares(net)).T)
         return PushPullState(x=x0, tracker=untracked(x0), was=x0, share=float(net.n * (pull @ push)))
 
     def step(self, net: Network, gradient: Gradient, s: PushPullState, k: int) -> PushPullState:
-        """Take up the change of the gradient, step, pull the models and push the gradients."""
+        """Update the tracker with the change of the gradient, step, pull the models and push the trackers."""
         g = gradient()
         tracked = s.tracker.at(net, g)
         part, along = net.precise(split(net, tracked)), at(self.step_size, k) / s.share * net.precise(tracked)

@@ -13,7 +13,7 @@ from d3gd.validation import positive
 
 
 class SGPState(NamedTuple):
-    """The memory of SGP."""
+    """The state of SGP."""
 
     u: PerAgent  # (agents, d)  what is pushed; the models are u / w
     mass: Mass  # w
@@ -21,18 +21,18 @@ class SGPState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SGP(Algorithm[SGPState]):
-    r"""Stochastic gradient push, or subgradient-push: models are pushed, and divided by a mass that is pushed too.
+    r"""Stochastic gradient push, or subgradient-push: push-sum of models, divided by the pushed mass.
 
     .. math::
         u_i^{k+1} = \sum_j c_{ij} (u_j^k - \gamma g_j^k), \qquad x_i^k = u_i^k / w_i^k, \qquad
         w_i^{k+1} = \sum_j c_{ij} w_j^k, \quad w_i^0 = 1
 
-    with gradients at :math:`x_i^k`. The columns of C sum to one: a sender splits what it holds equally among those who
-    hear it and itself. So :math:`\sum_i u_i` moves along the sum of all gradients although the graph is directed, while
-    :math:`\sum_i w_i = n`. With a constant step the models stay apart, as those of DGD do.
+    with gradients at :math:`x_i^k`. The columns of C sum to one: a sender splits what it holds equally among its
+    out-neighbours and itself. So :math:`\sum_i u_i` moves along the sum of all gradients although the graph is
+    directed, and :math:`\sum_i w_i = n`. With a constant step the models stay apart, as in DGD.
 
     Args:
-        step_size: :math:`\gamma`, a number or a function of the iteration.
+        step_size: :math:`\gamma`, a constant or a schedule.
 
     Example:
         >>> import d3gd
@@ -50,9 +50,9 @@ class SGP(Algorithm[SGPState]):
     step_size: float | Schedule
 
     needs = "out-degrees"
-    # Late messages change how much mass there is, and with it the length of steps, but not who has a share in them.
+    # Delays change the total mass, and so the length of steps, but not the shares of the agents.
     survives = frozenset({"delay"})
-    relies_on = "columns that sum to one: what is sent and never read is mass that is lost"
+    relies_on = "columns that sum to one: a lost message is lost mass"
 
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
@@ -62,7 +62,7 @@ class SGP(Algorithm[SGPState]):
         return SGPState(u=x0, mass=unit_mass(net))
 
     def point(self, s: SGPState) -> Floats:
-        """Gradients are wanted at the models, u / w."""
+        """Gradients are evaluated at the models, u / w."""
         return s.mass.share(s.u)
 
     def step(self, net: Network, gradient: Gradient, s: SGPState, k: int) -> SGPState:
@@ -71,7 +71,7 @@ class SGP(Algorithm[SGPState]):
         return SGPState(u=gather(net, sent.u), mass=s.mass.pushed(net, sent.w))
 
     def weights(self, net: Network, s: SGPState) -> Floats:
-        """Return the row-stochastic weights on models that the last push amounted to."""
+        """Return the row-stochastic weights on models that are equivalent to the last push."""
         return s.mass.a
 
     def scale(self, net: Network, s: SGPState) -> Floats:

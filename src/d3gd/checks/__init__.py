@@ -1,4 +1,4 @@
-"""Checks of methods and problems that users write: what the engine cannot see in a run, tried on purpose."""
+"""Checks of users' methods and problems for errors that a run does not reveal."""
 
 from d3gd.checks.method import check_method
 from d3gd.checks.problem import check_problem

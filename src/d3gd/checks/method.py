@@ -1,4 +1,4 @@
-"""Whether a method is decentralized, reproducible and what it claims to be."""
+"""Checks that a method is decentralized, reproducible and has the properties it declares."""
 
 import tempfile
 from dataclasses import is_dataclass
@@ -23,14 +23,14 @@ from d3gd.weights import metropolis
 
 _AGENTS, _DIM = 8, 3
 _ITERATIONS = 24
-_LONG = 3000  # iterations in which an exact method should get there
-_NUDGE = 1e6  # of one agent's gradient, which nobody can overlook
+_LONG = 3000  # iterations in which an exact method should converge
+_NUDGE = 1e6  # factor of one agent's gradient, large enough to be visible
 
 
 def check_method(
     method: Algorithm[Any], graph: Digraph | None = None, problem: Problem | None = None, *, show: bool = True
 ) -> Report:
-    """Try a method on a small network: what it declares, whether it is pure, decentralized, and the same on any ranks.
+    """Check a method on a small network: declarations, purity, decentralization, equality on any ranks.
 
     Args:
         method: The method.
@@ -39,7 +39,7 @@ def check_method(
         show: Whether to print the table.
 
     Returns:
-        The checks; ``report.passed`` says whether all of them passed.
+        The checks; ``report.passed`` is whether all of them passed.
 
     Example:
         >>> import d3gd
@@ -73,17 +73,17 @@ class _Checks:
         self.method, self.graph, self.problem = method, graph, problem
 
     def first_step(self) -> str:
-        """The engine validates what a method declares, and what its first step returns."""
+        """The engine validates a method's declarations and the result of its first step."""
         result = self._run(iterations=1)
         return f"sends {int(result.metrics['bytes'][-1]) // max(1, self.graph.link_count)} bytes per link"
 
     def state(self) -> str:
-        """Every field says whether it belongs to agents, edges or all: ranks, pauses and checkpoints rely on it."""
+        """Every field is declared per agent, per edge or common: ranks, pauses and checkpoints rely on it."""
         fields = kinds(self._begin()[1])
         return ", ".join(f"{name} per {kind}" if kind in ("agent", "edge") else name for name, kind in fields.items())
 
     def purity(self) -> str:
-        """A step leaves its state as it was, and gives the same twice, also from a state that was written and read."""
+        """A step does not change its state and is repeatable, also from a state that was written and read."""
         net, s = self._begin()
         for k in range(3):
             before = {name: np.array(array) for name, array in flatten(s).items()}
@@ -107,7 +107,7 @@ class _Checks:
         return ""
 
     def light_cone(self) -> str:
-        """One agent's data show at another no sooner than messages can bring them: one link per exchange."""
+        """Information travels at most one link per exchange."""
         if self.method.needs == "all agents":
             raise SkippedCheckError('it needs "all agents"')
         hops, nudged = self.graph.hops_from(0), _Nudged(self.problem)
@@ -123,7 +123,7 @@ class _Checks:
         return f"up to {int(hops.max())} links away"
 
     def ranks(self) -> str:
-        """Agents on several ranks have the models that they have on one, to the bit."""
+        """Models on several ranks are bitwise equal to those on one."""
         if type(self.problem).restrict is Problem.restrict:
             raise SkippedCheckError("the problem has no restrict(agents)")
         alone = self._run(iterations=_ITERATIONS)
@@ -135,7 +135,7 @@ class _Checks:
         return ""
 
     def resume(self) -> str:
-        """A run that goes on from a checkpoint has the bits of one that was never stopped."""
+        """A resumed run is bitwise equal to an uninterrupted one."""
         whole = self._run(iterations=_ITERATIONS)
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "run"
@@ -153,9 +153,9 @@ class _Checks:
         return f"within {away:.0e} after {_ITERATIONS} iterations"
 
     def exact(self) -> str:
-        """With constant steps and exact gradients, an exact method ends at a stationary point."""
+        """With constant steps and exact gradients, an exact method converges to a stationary point."""
         if not self.method.exact:
-            raise SkippedCheckError("it is declared to end near a stationary point only")
+            raise SkippedCheckError("it is declared inexact")
         result = self._run(iterations=_LONG, every=_LONG)
         if result.status == "diverged":
             raise SkippedCheckError(f"it diverges at this step size: {result.message}")
@@ -192,7 +192,7 @@ class _Counting(Network):
 
 
 class _Nudged(Problem):
-    """A problem whose first agent has another gradient."""
+    """A problem with a modified gradient of the first agent."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self.agents, self.dim = problem, problem.agents, problem.dim

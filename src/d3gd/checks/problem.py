@@ -1,4 +1,4 @@
-"""Whether a problem is what methods take it for."""
+"""Checks that a problem has the properties that methods rely on."""
 
 import json
 
@@ -8,21 +8,21 @@ from d3gd.arrays import Floats
 from d3gd.checks.report import Report, SkippedCheckError, report, require
 from d3gd.problems import Problem
 
-_STEP = 1e-6  # of the finite differences
+_STEP = 1e-6  # step of the finite differences
 _CLOSE = 1e-4  # relative error that their rounding may leave
 _DIRECTIONS = 5
 
 
 def check_problem(problem: Problem, *, seed: int = 0, show: bool = True) -> Report:
-    """Try whether a problem's functions fit together: shapes, derivatives, mini-batches, blocks.
+    """Check that a problem's functions are consistent: shapes, derivatives, mini-batches, blocks.
 
     Args:
         problem: The problem.
-        seed: The key of the models at which it is tried.
+        seed: The seed of the models at which it is checked.
         show: Whether to print the table.
 
     Returns:
-        The checks; ``report.passed`` says whether all of them passed.
+        The checks; ``report.passed`` is whether all of them passed.
 
     Example:
         >>> import d3gd
@@ -54,7 +54,7 @@ class _Checks:
         self.x: Floats = problem.start() + self._rng.normal(size=(problem.agents, problem.dim))
 
     def shapes(self) -> str:
-        """Gradients have the shape of models, losses one number per agent, all finite."""
+        """Gradients have the shape of models, losses are one number per agent, all are finite."""
         g = np.asarray(self.problem.gradients(self.x, None))
         require(g.shape == self.x.shape, f"gradients have shape {g.shape}; return {self.x.shape}")
         require(bool(np.isfinite(g).all()), f"gradients hold {g[~np.isfinite(g)][:1]} at finite models")
@@ -65,7 +65,7 @@ class _Checks:
         return f"gradients {g.shape}"
 
     def derivative(self) -> str:
-        """Losses change along random directions as gradients say."""
+        """Losses change along random directions as gradients predict."""
         if not self.problem.has_loss:
             raise SkippedCheckError("the problem has no loss")
         worst = 0.0
@@ -79,20 +79,20 @@ class _Checks:
             agent = int(away.argmax())
             require(
                 bool(away[agent] <= _CLOSE),
-                f"agent {agent}: the loss changes by {slope[agent]:.6g}, the gradient says {expected[agent]:.6g}",
+                f"agent {agent}: the loss changes by {slope[agent]:.6g}, the gradient predicts {expected[agent]:.6g}",
             )
             worst = max(worst, float(away[agent]))
         return f"finite differences agree to {worst:.0e}"
 
     def determinism(self) -> str:
-        """Whatever is drawn is drawn by keys."""
+        """Random draws depend on keys alone."""
         for k in (None, 0, 7):
             first, second = (self.problem.gradients(self.x, k) for _ in range(2))
             require(np.array_equal(first, second), f"two calls of gradients(x, k={k}) differ; key what is random by k")
         return "k = None, 0 and 7"
 
     def purity(self) -> str:
-        """Models are read, not written; and what was returned is not overwritten by the next call."""
+        """Models are not changed, and a later call does not overwrite earlier results."""
         x = self.x.copy()
         g = self.problem.gradients(x, 0)
         require(np.array_equal(x, self.x), "gradients(x) changed x; work on a copy")
@@ -102,7 +102,7 @@ class _Checks:
         return ""
 
     def batches(self) -> str:
-        """Either every key gives the gradient on all data, or keys draw different samples around it."""
+        """Either every key gives the gradient on all data, or keys draw different samples."""
         full = self.problem.gradients(self.x, None)
         draws = [self.problem.gradients(self.x, k) for k in range(20)]
         if all(np.array_equal(draw, full) for draw in draws):
@@ -114,7 +114,7 @@ class _Checks:
         return "drawn by the iteration"
 
     def sums(self) -> str:
-        """Sums over agents are sums of what agents have."""
+        """Sums over agents equal the sums of their values."""
         x = self.x[:2]
         everywhere = [np.repeat(row[None], self.problem.agents, axis=0) for row in x]
         expected = np.stack([self.problem.gradients(rows, None).sum(axis=0) for rows in everywhere])
@@ -130,7 +130,7 @@ class _Checks:
         return ""
 
     def blocks(self) -> str:
-        """An agent's gradient does not depend on which others are in the block, to the bit."""
+        """An agent's gradient does not depend, bitwise, on the other agents in the block."""
         if type(self.problem).restrict is Problem.restrict:
             raise SkippedCheckError("no restrict(agents): runs on one process only")
         whole = self.problem.gradients(self.x, 3)
@@ -144,7 +144,7 @@ class _Checks:
         return "the same bits"
 
     def description(self) -> str:
-        """It can be written to a run's settings, and recognised again."""
+        """The problem can be described in a run's settings and recognized."""
         json.dumps(self.problem.describe())
         require(self.problem.fingerprint() == self.problem.fingerprint(), "its fingerprint changes from call to call")
         return ""

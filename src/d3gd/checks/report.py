@@ -1,4 +1,4 @@
-"""What came out of a series of checks."""
+"""The results of a series of checks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Check:
 
     Attributes:
         name: What was checked.
-        verdict: How it ended.
+        verdict: The verdict.
         detail: What was found.
     """
 
@@ -62,11 +62,11 @@ class Report:
 
 
 def report(subject: str, checks: Mapping[str, Callable[[], str]], *, show: bool) -> Report:
-    """Make every check, whatever comes of the others.
+    """Run every check, regardless of the others.
 
     Args:
         subject: What is checked.
-        checks: By name, functions that return what they found, or raise.
+        checks: Functions, by name, that return a finding or raise an error.
         show: Whether to print the table.
     """
     found = Report(subject, tuple(_made(name, check) for name, check in checks.items()))
@@ -82,7 +82,7 @@ def _made(name: str, check: Callable[[], str]) -> Check:
         return Check(name, "skipped", str(skipped))
     except (FailedCheckError, D3GDError) as failed:
         return Check(name, "failed", str(failed))
-    except Exception as error:  # the user's code may raise anything, and the other checks still tell something
+    except Exception as error:  # the user's code may raise anything, and the other checks are still useful
         return Check(name, "failed", f"{type(error).__name__}: {error}")
 
 

@@ -1,6 +1,6 @@
-"""The command line. Each command imports what it needs itself, so that help does not wait for NumPy."""
+"""The command line. Each command imports its dependencies when it runs, so that help does not load NumPy."""
 
-from d3gd.cli import (  # they join the application, in the order in which help lists them
+from d3gd.cli import (  # importing them registers the commands, in the order of the help
     compare,
     experiment,
     graph,

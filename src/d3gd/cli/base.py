@@ -1,5 +1,5 @@
 # ruff: noqa: D301 - the \b that keeps typer from joining lines must be the character itself
-"""What the commands share: the application that they join, exit codes, and how they say that they were stopped."""
+"""The application, exit codes, and the error for interrupted commands."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ DIVERGED, USAGE, FAILED, INTERRUPTED, PIPE, TERMINATED = 3, 2, 1, 130, 141, 143 
 
 
 class StoppedError(Exception):
-    """Ctrl-C or SIGTERM, with what to say about it and the exit code."""
+    """Ctrl-C or SIGTERM, with a message and an exit code."""
 
     def __init__(self, text: str, code: int = INTERRUPTED) -> None:
         super().__init__(text)
@@ -38,13 +38,13 @@ def options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
 ) -> None:
-    """Decentralized learning on directed graphs that learns whom each agent should listen to.
+    """Decentralized learning on directed graphs with learned edge weights.
 
     \b
     Start here:
       d3gd reproduce             the paper's figures and claims, in about two minutes
-      d3gd init                  write an experiment to play with,
+      d3gd init                  write an example experiment,
       d3gd run experiment.toml   run it,
-      d3gd plot runs/*           and draw it
-      d3gd compare --quick       which method serves a network and a problem best
+      d3gd plot runs/*           and plot it
+      d3gd compare --quick       find the best method for a network and a problem
     """

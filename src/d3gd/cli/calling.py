@@ -1,4 +1,4 @@
-"""From the words of a command line to an exit code."""
+"""Run a command line and return an exit code."""
 
 import os
 import sys
@@ -19,10 +19,10 @@ def main() -> None:
 
 
 def call(args: Sequence[str]) -> int:
-    """Run a command and return its exit code; what goes wrong takes one line on standard error.
+    """Run a command and return its exit code; an error is one line on standard error.
 
     Args:
-        args: What follows ``d3gd``. ``--debug`` may stand anywhere, and then errors keep their traceback.
+        args: The arguments after ``d3gd``. With ``--debug``, anywhere among them, errors keep their traceback.
     """
     debug = "--debug" in args
     with warnings.catch_warnings():
@@ -69,7 +69,7 @@ def _warn(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print our own warnings as what they are, and others with the place they come from."""
+    """Print our own warnings alone, and others with their location."""
     ours = issubclass(category, PatienceWarning)
     _say(f"warning: {message}" if ours else warnings.formatwarning(message, category, filename, lineno), 0)
 
@@ -80,5 +80,5 @@ def _say(text: str, code: int) -> int:
 
 
 def _hush() -> None:
-    """Leave nothing to write when Python closes a pipe that nobody reads."""
+    """Discard pending output, so that Python can close a broken pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

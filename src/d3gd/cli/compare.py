@@ -18,32 +18,32 @@ def compare(
     quick: Annotated[
         bool, typer.Option("--quick", help="3 seeds, fewer steps, at most 300 iterations: a minute or two.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Where runs, tables and curves go.")] = Path("comparison"),
-    iterations: Annotated[int | None, typer.Option(help="The budget of every run, instead of the file's.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for runs, tables and curves.")] = Path("comparison"),
+    iterations: Annotated[int | None, typer.Option(help="The budget of every run; overrides the file.")] = None,
     budget_bytes: Annotated[int | None, typer.Option(help="The budget in bytes over all links.")] = None,
     budget_gradients: Annotated[int | None, typer.Option(help="The budget in gradients per agent.")] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="How many random draws to take medians over. [default: 5, quick 3]")
+        int | None, typer.Option(help="Number of random draws for the medians. [default: 5, quick 3]")
     ] = None,
     methods: Annotated[
         str | None, typer.Option("--methods", "--only", help="Only these: names, separated by commas.")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="What decides: loss, disagreement, error, ... [default: stationarity]")
+        str | None, typer.Option(help="Ranking metric: loss, disagreement, error, ... [default: stationarity]")
     ] = None,
-    target: Annotated[float | None, typer.Option(help="The level of the metric whose cost is told.")] = None,
+    target: Annotated[float | None, typer.Option(help="The level of the metric whose cost is reported.")] = None,
     steps: Annotated[str | None, typer.Option(help="Step sizes to choose from, separated by commas.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
 ) -> None:
     """Compare methods on your network and problem.
 
     Tunes each method's step size on one grid, runs all of them on the same random draws, and prints them best first:
-    where they end, what that cost, and what their agents had to know. Methods that cannot run on the network, diverge
+    their final metric, its cost, and what their agents had to know. Methods that cannot run on the network, diverge
     or fail are listed too. Without a file: 20 agents on a directed graph, with label skew.
 
     Writes the table (compare.md, .csv, .json), the curves against iterations, bytes and time (curves.png, .pdf), and
-    every run. Finished runs are kept: the same command goes on where it was stopped, and more seeds, methods or steps
-    only add to it.
+    every run. Finished runs are kept: the same command continues after an interruption, and more seeds, methods or
+    steps only add to it.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def compare(
             progress=True,
         )
     except KeyboardInterrupt:
-        raise StoppedError(f"interrupted; {out} keeps the finished runs; the same command goes on") from None
+        raise StoppedError(f"interrupted; {out} keeps the finished runs; the same command continues") from None
     comparison.show()
     for name in ("compare.md", "compare.csv", "compare.json", "curves.png", "curves.pdf"):
         print(f"wrote {out / name}")

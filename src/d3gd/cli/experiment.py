@@ -1,5 +1,5 @@
 # ruff: noqa: D301 - the \b that keeps typer from joining lines must be the character itself
-"""One's own experiment: to write it, to run it and to draw it."""
+"""A user's experiment: write it, run it and plot it."""
 
 import shlex
 import sys
@@ -16,14 +16,14 @@ _EXAMPLE = Path(__file__).parents[1] / "config" / "example.toml"
 
 
 class Axis(StrEnum):
-    """What curves are drawn against."""
+    """The horizontal axis of curves."""
 
     iterations = "iterations"
     bytes = "bytes"
 
 
 class Launcher(StrEnum):
-    """What connects the processes of a run."""
+    """The transport between the processes of a run."""
 
     auto = "auto"
     alone = "alone"
@@ -42,7 +42,7 @@ def init(path: Annotated[Path, typer.Argument(help="The file to write.")] = Path
     from d3gd.runs import files
 
     if path.exists():
-        raise RecordError(f"{path} exists already; choose another name, or move it away")
+        raise RecordError(f"{path} already exists; choose another name, or move it")
     files.make_folder(path.parent)
     files.write_atomically(path, _EXAMPLE.read_bytes())
     print(f"wrote {path}\nnext:  d3gd run {path}")
@@ -50,11 +50,11 @@ def init(path: Annotated[Path, typer.Argument(help="The file to write.")] = Path
 
 @app.command()
 def run(
-    experiment: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What to run; see d3gd init.")],
+    experiment: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment; see d3gd init.")],
     out: Annotated[Path | None, typer.Option(help="The run's folder; by default runs/NAME-SEED.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's newest checkpoint.")] = False,
-    iterations: Annotated[int | None, typer.Option(help="Instead of the file's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Instead of the file's.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the folder's newest checkpoint.")] = False,
+    iterations: Annotated[int | None, typer.Option(help="Overrides the file.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Overrides the file.")] = None,
     progress: Annotated[bool | None, typer.Option(help="By default only on a terminal.")] = None,
     transport: Annotated[Launcher, typer.Option(help="By default that of mpiexec or torchrun.")] = Launcher.auto,
     timeout: Annotated[float, typer.Option(help="Seconds that a process waits for another.")] = 60.0,
@@ -62,7 +62,7 @@ def run(
     """Run an experiment into a folder.
 
     The folder gets the metrics (metrics.csv), the final models and weights, checkpoints, and a copy of the
-    experiment with all that is needed to repeat it. Exit code 3 means that the run diverged.
+    experiment with everything needed to repeat it. Exit code 3 means that the run diverged.
 
     \b
     Examples:
@@ -84,7 +84,7 @@ def run(
     except D3GDError:
         if is_first():
             raise
-        raise typer.Exit(USAGE) from None  # one process has said it
+        raise typer.Exit(USAGE) from None  # another process has reported it
     folder = Path()
     try:
         with ranks:
@@ -99,7 +99,7 @@ def run(
     except (KeyboardInterrupt, TerminatedError) as stop:
         code = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
         if ranks.rank > 0:
-            raise SystemExit(code) from None  # one process says it
+            raise SystemExit(code) from None  # another process reports it
         raise StoppedError(_stopped(folder, experiment), code) from None
     if ranks.rank == 0:
         screens.show_result(result, folder, experiment)
@@ -107,28 +107,28 @@ def run(
 
 
 def _stopped(folder: Path, experiment: Path) -> str:
-    """Say that a run was stopped, and how to go on."""
+    """Return the message of a stopped run, with the command that continues it."""
     from d3gd.runs import folder as layout
 
     source = layout.experiment_in(folder) or experiment
     again = shlex.join(["d3gd", "run", str(source), "--out", str(folder), "--resume"])
     if layout.resumable_from(folder) is None:
         return f"interrupted before the first checkpoint; start again with: {again}"
-    return f"interrupted; the checkpoint in {folder} is good; go on with: {again}"
+    return f"interrupted; {folder} holds a valid checkpoint; continue with: {again}"
 
 
 @app.command()
 def plot(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs; unfinished ones are left out.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs; unfinished ones are skipped.")],
     metric: Annotated[
-        list[str] | None, typer.Option(help="What to draw; may be repeated. [default: stationarity, disagreement]")
+        list[str] | None, typer.Option(help="Metric to plot; may be repeated. [default: stationarity, disagreement]")
     ] = None,
-    x: Annotated[Axis, typer.Option("--x", help="What to draw against.")] = Axis.iterations,
+    x: Annotated[Axis, typer.Option("--x", help="The horizontal axis.")] = Axis.iterations,
     out: Annotated[Path, typer.Option(help="The figure: .png, .pdf or .svg.")] = Path("plot.png"),
 ) -> None:
-    """Draw the curves of runs into one figure.
+    """Plot the curves of runs in one figure.
 
-    The legend names what differs between them.
+    The legend names the settings that differ between them.
 
     \b
     Examples:
@@ -143,7 +143,7 @@ def plot(
     finished = [run for run in runs if is_finished(run)]
     if finished and len(finished) < len(runs):
         left_out = ", ".join(str(run) for run in runs if run not in finished)
-        print(f"left out, not finished: {left_out}", file=sys.stderr)
+        print(f"skipped, not finished: {left_out}", file=sys.stderr)
     results = labels_of((run.resolve().name, Result.load(run)) for run in finished or runs)
     plot_runs(results, out, metrics=metric or (), x=x.value)
     print(f"wrote {out}")

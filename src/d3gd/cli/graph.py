@@ -1,5 +1,5 @@
 # ruff: noqa: D301 - the \b that keeps typer from joining lines must be the character itself
-"""Networks, looked at before anything runs on them."""
+"""Properties of networks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,9 +27,9 @@ def graph(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
-    """Describe a network and how well it mixes.
+    """Describe a network and its mixing.
 
-    Prints its links and degrees, whether and how fast messages reach everyone, and how evenly agents are heard.
+    Prints its links and degrees, whether it is strongly connected, its diameter, spectral gap and Perron vector.
     Without arguments, list the kinds of networks and their keys.
 
     \b
@@ -57,7 +57,7 @@ def graph(
     (name,) = names
     if name.endswith(".toml"):
         if keys:
-            raise SettingsError(f"--{next(iter(keys))} does not go with {name}; change the file instead")
+            raise SettingsError(f"--{next(iter(keys))} cannot be combined with {name}; change the file instead")
         plan = load(name, optional=("algorithm", "iterations"), weights=weights and {"kind": weights})
         (network, matrix), kind = plan.network(), plan.parts["weights"]["kind"]
     else:
@@ -69,7 +69,7 @@ def graph(
 
 
 def _named_and_keyed(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Sort words into names and ``--key value`` pairs, whose values are read as in a settings file."""
+    """Divide words into names and ``--key value`` pairs, with values parsed as in a settings file."""
     from d3gd.config.toml import value_of
 
     names: list[str] = []

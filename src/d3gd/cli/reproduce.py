@@ -11,7 +11,7 @@ from d3gd.cli.base import app
 
 
 class Figure(StrEnum):
-    """What of the paper to reproduce."""
+    """The parts of the paper to reproduce."""
 
     fig1 = "fig1"
     fig2 = "fig2"
@@ -21,13 +21,13 @@ class Figure(StrEnum):
 @app.command()
 def reproduce(
     which: Annotated[Figure, typer.Argument(help="Which figure.")] = Figure.all,
-    seeds: Annotated[int, typer.Option(help="How many random draws to take medians over.")] = 10,
-    out: Annotated[Path, typer.Option(help="Where figures, curves and claims go.")] = Path("results"),
+    seeds: Annotated[int, typer.Option(help="Number of random draws for the medians.")] = 10,
+    out: Annotated[Path, typer.Option(help="Folder for figures, curves and claims.")] = Path("results"),
     jobs: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
 ) -> None:
     """Reproduce the paper's figures and claims.
 
-    Writes both figures, the raw curves, and a table of every claim beside what was found here; says where.
+    Writes both figures, the raw curves, and a table of every claim with the result found here.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What the commands print."""
+"""Output of the commands."""
 
 import inspect
 import json
@@ -17,11 +17,11 @@ from d3gd.errors import D3GDError, printable
 from d3gd.result import Result
 from d3gd.weights import perron, spectral_gap
 
-_DIAMETER_UP_TO = 2000  # agents; it costs a search from each
+_DIAMETER_UP_TO = 2000  # agents; it takes a search from each
 
 
 def show_result(result: Result, folder: Path, experiment: Path) -> None:
-    """Print how a run ended, and what to do next."""
+    """Print the outcome of a run and the next commands."""
     table = _table("", "at the start", "at the end")
     for name, values in result.metrics.items():
         if values.ndim == 1:
@@ -43,7 +43,7 @@ def show_result(result: Result, folder: Path, experiment: Path) -> None:
 
 
 def _smaller_step(algorithm: dict[str, Any], experiment: Path) -> str:
-    """Say how to go on after divergence."""
+    """Return advice after divergence."""
     step = algorithm.get("step_size")
     tenth = f"step_size = {step / 10:.3g}" if isinstance(step, (int, float)) else "a smaller step_size"
     return f"set {tenth} under [algorithm] in {experiment}, and run it into another folder (--out)"
@@ -63,7 +63,7 @@ def show_kinds() -> None:
 
 
 def show_network(graph: Digraph, weights: CSR, kind: str, *, as_json: bool) -> None:
-    """Print what is worth knowing about a network and its weights."""
+    """Print the properties of a network and its weights."""
     facts = network_facts(graph, weights, kind)
     if as_json:
         print(json.dumps(facts, indent=2))
@@ -71,18 +71,18 @@ def show_network(graph: Digraph, weights: CSR, kind: str, *, as_json: bool) -> N
     table = _table("", "", "")
     n, links = facts["n"], facts["links"]
     table.add_row("agents", f"{n:,}", "")
-    table.add_row("links", f"{links:,}", f"{100 * links / max(1, n * (n - 1)):.3g} % of all that are possible")
+    table.add_row("links", f"{links:,}", f"{100 * links / max(1, n * (n - 1)):.3g} % of all possible links")
     for name, meaning in (("hears", "others, per agent: min, mean, max"), ("heard_by", "")):
         degrees = facts[name]
         table.add_row(name.replace("_", " "), f"{degrees['min']}  {degrees['mean']:.4g}  {degrees['max']}", meaning)
     if facts["strongly_connected"]:
-        table.add_row("strongly connected", "yes", "everyone's messages reach everyone")
+        table.add_row("strongly connected", "yes", "there is a path from every agent to every other")
         searched = (
-            "the most links a message needs" if n <= _DIAMETER_UP_TO else f"only up to {_DIAMETER_UP_TO:,} agents"
+            "the most hops between two agents" if n <= _DIAMETER_UP_TO else f"only up to {_DIAMETER_UP_TO:,} agents"
         )
         table.add_row("diameter", _number(facts["diameter"]), searched)
         table.add_row("spectral gap", _number(facts["spectral_gap"]), _mixing(facts["spectral_gap"]))
-        meaning = f"the least and most heard under {kind} weights; 1 and 1 is even"
+        meaning = f"extremes of the Perron vector of {kind} weights; both are 1 if agents have equal influence"
         table.add_row("n min π, n max π", f"{_number(facts['n_min_pi'])}  {_number(facts['n_max_pi'])}", meaning)
     else:
         table.add_row("strongly connected", "[red]no[/]", "")
@@ -92,7 +92,7 @@ def show_network(graph: Digraph, weights: CSR, kind: str, *, as_json: bool) -> N
 
 
 def network_facts(graph: Digraph, weights: CSR, kind: str) -> dict[str, Any]:
-    """Return what ``d3gd graph --json`` prints; what has no meaning or costs too much is None."""
+    """Return the output of ``d3gd graph --json``; undefined or too costly values are None."""
     connected = graph.is_strongly_connected
     facts: dict[str, Any] = {
         "n": graph.n,
@@ -125,7 +125,7 @@ def _mixing(gap: float | None) -> str:
     if gap is None or not 0 < gap < 1:
         return "1 - |second eigenvalue|"
     rounds = math.log(10) / -math.log1p(-gap)
-    return f"distances between models fall tenfold in about {max(1, round(rounds)):,} rounds of mixing"
+    return f"distances between models shrink tenfold in about {max(1, round(rounds)):,} rounds of mixing"
 
 
 def _number(value: Any) -> str:

@@ -1,7 +1,7 @@
 """A fair comparison of methods on one network, problem and budget.
 
-Every method's step size is tuned on one grid, on seeds of their own; then all run on the same networks, data and noise,
-and are ranked by where they end.
+Every method's step size is tuned on one grid, on separate seeds; then all run on the same networks, data and noise, and
+are ranked by their final metric.
 """
 
 import tempfile
@@ -26,8 +26,8 @@ from d3gd.graphs import Digraph
 from d3gd.validation import count
 
 DEFAULT = Path(__file__).parents[1] / "config" / "compare.toml"
-TUNING = 10_000  # the first seed that steps are tuned on, counted from the first that is reported
-_SEEDS, _TUNING_SEEDS = {True: 3, False: 5}, {True: 2, False: 3}  # by whether the comparison is quick
+TUNING = 10_000  # offset of the tuning seeds from the reported ones
+_SEEDS, _TUNING_SEEDS = {True: 3, False: 5}, {True: 2, False: 3}  # True: quick
 _QUICK_ITERATIONS = 300
 
 
@@ -54,31 +54,31 @@ def compare(
     """Compare methods on a network and a problem, each at its best step size.
 
     Args:
-        graph: Who hears whom, or a function of the seed that draws it; or a settings file, which has the problem too
-            and all that follows. Without any, a directed Erdos-Renyi graph and a classification with label skew.
+        graph: The network, or a function of the seed that draws it; or a settings file, which also defines the problem,
+            weights and conditions. By default, a directed Erdős-Rényi graph and a classification with label skew.
         problem: The objectives, or a function of the seed that draws them.
         weights: The initial weights, or a function of the graph; Metropolis weights by default.
-        conditions: What the network does to messages and agents. Methods that do not survive it are noted as biased.
-        methods: Methods of one's own beside the library's, each a function of the step size, such as
+        conditions: Conditions of an unreliable network. Methods that do not survive them are marked as biased.
+        methods: User's methods in addition to the library's, each a function of the step size, such as
             ``{"mine": lambda gamma: Mine(step_size=gamma)}``.
-        only: Names of the methods to compare, with settings where wanted: ``["DiDGD", "PerronD3GD rule=local",
+        only: Names of the methods to compare, optionally with settings: ``["DiDGD", "PerronD3GD rule=local",
             "mine"]``; by default all.
         iterations: The budget of every run.
-        budget_bytes: The budget in bytes over all links, instead or beside.
-        budget_gradients: The budget in gradients per agent, instead or beside: fair to methods that evaluate several in
-            an iteration.
-        metric: What decides, ``"stationarity"`` by default, ``"loss"``, ``"disagreement"`` or test ``"error"``.
-        target: The level of the metric whose cost is told; by default where half of the methods end.
-        seeds: How many networks, data sets and draws of noise to take medians over; 5 by default, 3 if quick.
-        steps: Step sizes to choose from; by default three a decade, as many as it takes.
+        budget_bytes: The budget in bytes over all links, instead of or in addition to iterations.
+        budget_gradients: The budget in gradients per agent, instead of or in addition to iterations: fair to methods
+            with several evaluations per iteration.
+        metric: The ranking metric: ``"stationarity"`` by default, ``"loss"``, ``"disagreement"`` or test ``"error"``.
+        target: The level of the metric whose cost is reported; by default the median of the methods' final values.
+        seeds: Number of networks, data sets and noise draws for the medians; 5 by default, 3 if quick.
+        steps: Step sizes to choose from; by default a grid of three per decade, extended as needed.
         quick: Fewer seeds and steps, and at most 300 iterations unless they are given.
-        out: A folder for tables, curves and all runs. What it holds already is not run again.
-        jobs: How many runs go on side by side; by default one per core.
+        out: A folder for tables, curves and all runs. Runs that it already holds are not repeated.
+        jobs: Number of parallel runs; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
 
     Returns:
-        The rows, best first. A method that diverges at every step, that raises an error, or that cannot run on the
-        network is among them, and the rest go on.
+        The rows, best first. They include methods that diverge at every step, raise an error, or cannot run on the
+        network; the others still run.
 
     Example:
         >>> import d3gd
@@ -102,7 +102,7 @@ def compare(
         if any(part is not None for part in (problem, weights, conditions)):
             raise SettingsError("a settings file has its own problem, weights and conditions; leave them out")
         experiment = load(DEFAULT if graph is None else graph, optional=("algorithm", "iterations"))
-        # Other processes may have been started in another folder than the file's.
+        # Other processes may have another working directory.
         scenario, first = FromFile(replace(experiment, path=experiment.path.resolve())), experiment.seed
         if iterations is None and budget_bytes is None and budget_gradients is None:
             iterations = experiment.settings.get("iterations")

@@ -18,7 +18,7 @@ from d3gd.plots import DPI, PALETTE, STYLE, TITLES, plain_label
 if TYPE_CHECKING:
     from d3gd.comparison.result import Comparison
 
-# What agents must know gives the line its dashes; among those who know the same, colours tell methods apart.
+# Dashes show what agents must know; colours distinguish methods with equal knowledge.
 _DASHES: Mapping[str, Any] = {
     "in-neighbours": "-",
     "the network": (0, (5, 1.6)),
@@ -26,16 +26,16 @@ _DASHES: Mapping[str, Any] = {
     "undirected links": (0, (1.2, 1.2)),
     "all agents": "-",
 }
-_NEAR = 0.025  # between two lines' ends, as a share of the width, for their numbers to be in each other's way
-_POINTS = 160  # along a curve
-_APART = 0.035  # between two numbers at the ends of curves, as a share of the height
+_NEAR = 0.025  # distance of two lines' ends, as a share of the width, at which their numbers overlap
+_POINTS = 160  # per curve
+_APART = 0.035  # distance of two numbers at the ends of curves, as a share of the height
 _HEIGHT, _WIDTH, _LEGEND, _ENTRY = 4.3, 3.7, 2.7, 0.19  # inches
 
 
 def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
-    """Return the figure in each format that a file's ending names: ``.png``, ``.pdf`` or ``.svg``.
+    """Return the figure in each format given by a file suffix: ``.png``, ``.pdf`` or ``.svg``.
 
-    Lines are medians over seeds and bands quartiles; the number at a line's end is the method's rank, and yardsticks
+    Lines are medians over seeds and bands quartiles; the number at a line's end is the method's rank, and baselines
     have letters.
     """
     import matplotlib as mpl
@@ -44,7 +44,7 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
 
     for suffix in suffixes:
         if suffix not in (".png", ".pdf", ".svg"):
-            raise SettingsError(f"{suffix!r} is no format of figures; a figure's name ends in .png, .pdf or .svg")
+            raise SettingsError(f"{suffix!r} is not a figure format; use .png, .pdf or .svg")
     rows = [row for row in comparison.rows if row.status in ("ranked", "yardstick")]
     looks = _looks(rows)
     most = max((run.curves["bytes"][-1] for row in rows for run in comparison.runs[row.method]), default=1.0)
@@ -89,18 +89,18 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
 
 
 def _evaluates_otherwise(run: Run) -> bool:
-    """Whether a method evaluates more or fewer gradients than one per iteration."""
+    """Whether a method does not evaluate exactly one gradient per iteration."""
     return not np.array_equal(run.curves["gradients"], run.curves["iterations"])
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the colour and dashes of every method; yardsticks are grey."""
+    """Return the colour and dashes of every method; baselines are grey."""
     used: list[tuple[str, str]] = []
     letters = cycle(ascii_lowercase)
     found = {}
     for row in rows:
         yardstick = row.status == "yardstick"
-        # The colour that is rarest so far, first among those who know the same, then among all.
+        # The colour used least so far, first among methods with equal knowledge, then among all.
         counts = [([c for n, c in used if n == row.needs].count(c), [c for _, c in used].count(c)) for c in PALETTE]
         colour = PALETTE[counts.index(min(counts))]
         used += [] if yardstick else [(row.needs, colour)]
@@ -116,9 +116,9 @@ def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
 
 
 def _curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats] | None:
-    """Return places on an axis and the quartiles over seeds there, (3, places); None where nothing is spent on it.
+    """Return points on an axis and the quartiles over seeds, (3, points); None if the axis is constant.
 
-    Seeds are taken together at equal iterations, and so are the bytes and the time that these took: their median.
+    Seeds are combined at equal iterations; bytes and times at an iteration are medians over seeds.
     """
     ended = [run for run in runs if run.status != "diverged"]
     iterations = np.linspace(0, quantile([float(run.curves["iterations"][-1]) for run in ended], 0.5), _POINTS)
@@ -135,7 +135,7 @@ def _curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats]
 
 
 def _bounds(comparison: "Comparison", rows: Sequence[Row]) -> tuple[float, float, bool] | None:
-    """Return the least and greatest value to show, and whether on a logarithmic axis."""
+    """Return the smallest and largest value to show, and whether the axis is logarithmic."""
     curves = [_curve(comparison.runs[row.method], "iterations", comparison.metric) for row in rows]
     values = np.concatenate([curve[1][1] for curve in curves if curve is not None] or [np.empty(0)])
     values = values[np.isfinite(values)]
@@ -151,7 +151,7 @@ def _bounds(comparison: "Comparison", rows: Sequence[Row]) -> tuple[float, float
 
 
 def _line(panel: Any, curve: tuple[Floats, Floats], scale: float, look: Mapping[str, Any]) -> tuple[float, float]:
-    """Draw one method, and return where its line ends, or leaves the panel."""
+    """Draw one method, and return the point where its line ends or leaves the panel."""
     places, (low, median, high) = curve
     places = places / scale
     seen = np.where(np.isfinite(median), median, np.nan)
@@ -165,7 +165,7 @@ def _line(panel: Any, curve: tuple[Floats, Floats], scale: float, look: Mapping[
 
 
 def _number(panel: Any, ends: Sequence[tuple[Row, tuple[float, float]]], looks: Mapping[str, Any]) -> None:
-    """Write the ranks at the lines' ends, no two on top of each other where lines end at the same place."""
+    """Write the ranks at the lines' ends, without overlaps."""
     from matplotlib import patheffects
 
     panel.margins(x=0.0)
@@ -198,13 +198,13 @@ def _number(panel: Any, ends: Sequence[tuple[Row, tuple[float, float]]], looks: 
 
 
 def _spread(wanted: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Move places apart that are too close in height, as little as it takes; they come from below.
+    """Separate points that are too close in height, with the smallest shifts; points are in ascending order.
 
     Example:
         >>> [round(y, 4) for _, y in _spread([(0, 0.1), (0, 0.5), (0, 0.5)])]
         [0.1, 0.4825, 0.5175]
     """
-    blocks: list[list[float]] = []  # of heights that touch, which stand around their mean
+    blocks: list[list[float]] = []  # groups of adjacent heights, centred on their means
 
     def bottom(block: Sequence[float]) -> float:
         return sum(block) / len(block) - _APART * (len(block) - 1) / 2
@@ -218,7 +218,7 @@ def _spread(wanted: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _legend(figure: Any, rows: Sequence[Row], looks: Mapping[str, Any]) -> None:
-    """List the methods by what their agents must know, with their ranks."""
+    """List the methods and their ranks, grouped by what agents must know."""
     from matplotlib.lines import Line2D
 
     handles: list[Any] = []

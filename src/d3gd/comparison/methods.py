@@ -1,4 +1,4 @@
-"""Which methods a comparison has: the library's, variants of them by name, and a user's own."""
+"""The methods of a comparison: the library's, variants of them by name, and a user's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,19 +13,19 @@ from d3gd.errors import SettingsError
 
 Maker: TypeAlias = Callable[[float], Algorithm[Any]]
 
-# Beside every method as it is by default: the variants that differ enough for a line of their own.
+# Variants included in addition to the defaults of every method.
 VARIANTS = (
     "DGD combine=after",
     "D3GD rule=global",
-    "FROST rule=fixed perron=tracked",  # its agents know nobody but their in-neighbours
+    "FROST rule=fixed perron=tracked",  # its agents know only their in-neighbours
     "PerronD3GD rule=local",
     "PerronD3GD rule=fixed",
 )
-HARDENED = ("DiDGD averaged=true",)  # for networks that misbehave
+HARDENED = ("DiDGD averaged=true",)  # for unreliable networks
 
 
 def usual(conditions: object = None) -> dict[str, Maker]:
-    """Return the library's methods, each a function of the step size, by name; more where there are conditions."""
+    """Return the library's methods, each a function of the step size, by name; more of them under conditions."""
     names = [*methods(), *VARIANTS, *(() if conditions is None else HARDENED)]
     return {name: named(name) for name in sorted(names, key=str.lower)}
 
@@ -52,7 +52,7 @@ def named(text: str) -> Maker:
             raise SettingsError(f"method {text!r}: found {word!r}; {hint}, as in 'PerronD3GD rule=local'")
         table[key] = value_of(value)
     maker = partial(_made, table, f"method {text!r}")
-    maker(1.0)  # a setting that does not exist is better found now
+    maker(1.0)  # fail now if a setting does not exist
     return maker
 
 
@@ -64,9 +64,9 @@ def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None, conditio
     """Return the methods of a comparison.
 
     Args:
-        only: Names of the library's methods, with settings, or of one's own; by default all.
+        only: Names of the library's methods, with settings, or of a user's methods; by default all.
         own: A user's methods, each a function of the step size.
-        conditions: What the network does to messages, if anything.
+        conditions: The conditions of the network, if any.
     """
     own = dict(own or {})
     for name, maker in own.items():
@@ -79,5 +79,5 @@ def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None, conditio
         return usual(conditions) | own
     names = [name.strip() for name in only if name.strip()]
     if not names:
-        raise SettingsError(f"no method is left to compare; choose among {', '.join([*usual(), *own])}")
+        raise SettingsError(f"no method is left to compare; choose from {', '.join([*usual(), *own])}")
     return {name: own[name] if name in own else named(name) for name in names}

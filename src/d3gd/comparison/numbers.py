@@ -1,4 +1,4 @@
-"""What experiments do with numbers: quantiles that bear infinity, when a curve gets to a level, how to write both."""
+"""Quantiles of possibly infinite values, the time at which a curve reaches a level, and their formats."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from d3gd.arrays import Floats
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """Return a quantile as NumPy does, but right where values are infinite: of 1, inf, inf the median is inf."""
+    """Return a quantile as NumPy does, but also for infinite values: the median of 1, inf, inf is inf."""
     ordered = sorted(values)
     place = q * (len(ordered) - 1)
     below, above = ordered[int(np.floor(place))], ordered[int(np.ceil(place))]
@@ -17,9 +17,9 @@ def quantile(values: Sequence[float], q: float) -> float:
 
 
 def reached(iterations: Floats, curve: Floats, level: float) -> float:
-    """Return the iteration from which a curve stays at or below a level, infinite if it ends above.
+    """Return the iteration from which a curve stays at or below a level, or infinity if it ends above.
 
-    Between two records the curve is taken for an exponential.
+    The curve is interpolated exponentially between records.
 
     Example:
         >>> k = np.arange(0, 1001, 50.0)
@@ -39,7 +39,7 @@ def reached(iterations: Floats, curve: Floats, level: float) -> float:
 
 
 def shown(value: float) -> str:
-    """Write a ratio with two digits.
+    """Format a ratio with two digits.
 
     Example:
         >>> [shown(x) for x in (0.0512, 0.00031, 3e-7, 123.4, np.inf, np.nan)]
@@ -56,7 +56,7 @@ def shown(value: float) -> str:
 
 
 def strict(value: float) -> float | str | None:
-    """Make a number strict JSON with five digits: infinity becomes a word, and what does not exist null.
+    """Convert a number to strict JSON with five digits: infinity becomes a word, NaN becomes null.
 
     Example:
         >>> [strict(x) for x in (1 / 3, np.inf, np.nan)]

@@ -1,4 +1,4 @@
-"""A comparison that is to be made: which runs it takes, which are there already, and what comes of them."""
+"""The plan of a comparison: the required runs, those that already exist, and the result."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import Identity, describe, identify
 from d3gd.comparison.methods import Maker
 from d3gd.comparison.result import Comparison
-from d3gd.comparison.runs import Piece, Run, read, recorded, told
+from d3gd.comparison.runs import Piece, Run, in_one_line, read, recorded
 from d3gd.comparison.scenario import Budget, Case, Scenario
 from d3gd.comparison.summary import Row, ranked, row_of, target_of, with_costs
 from d3gd.comparison.tuning import Grid, Key, Tuned, tune
@@ -24,24 +24,24 @@ from d3gd.runs import files
 from d3gd.runs.trials import run_missing
 
 _STATIONARITY = ("stationarity", "stationarity_at_mean")
-_RECORDS, _TUNING_RECORDS = 60, 10  # along a run: metrics cost more than iterations
+_RECORDS, _TUNING_RECORDS = 60, 10  # records per run: metrics cost more than iterations
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compare, and how.
+    """The settings of a comparison.
 
     Attributes:
-        scenario: What each seed draws.
+        scenario: The network and problem of each seed.
         methods: Functions of the step size, by name.
-        budget: What every run may spend.
-        metric: What decides; nothing for stationarity.
-        target: The level whose cost is told; None for where half of the methods end.
-        seeds: To report.
-        tuning_seeds: To choose steps by.
-        grid: The steps.
-        jobs: How many runs go on side by side.
-        progress: Whether to show progress; None for on a terminal only.
+        budget: The budget of every run.
+        metric: The ranking metric; empty for stationarity.
+        target: The level whose cost is reported; None for the median of the methods' final values.
+        seeds: The reported seeds.
+        tuning_seeds: The seeds on which steps are tuned.
+        grid: The step sizes.
+        jobs: Number of parallel runs.
+        progress: Whether to show progress; None: only on a terminal.
     """
 
     scenario: Scenario
@@ -56,7 +56,7 @@ class Plan:
     progress: bool | None
 
     def compare(self, out: Path) -> Comparison:
-        """Run what ``out`` does not hold yet, and compare."""
+        """Run what ``out`` does not yet hold, and compare."""
         metric, tuned_by = self._metrics
         claim(out, self.settings)
         needs: dict[str, str] = {}
@@ -94,7 +94,7 @@ class Plan:
             tuned_by=tuned_by,
             budget=self.budget,
             target=target,
-            target_text="half of the ranked methods end at or below it." if self.target is None else "as asked for.",
+            target_text="half of the ranked methods end at or below it." if self.target is None else "as requested.",
             grid_text=self._grid_text,
             seeds=self.seeds,
             tuning_seeds=self.tuning_seeds,
@@ -106,7 +106,7 @@ class Plan:
 
     @cached_property
     def cases(self) -> dict[int, str]:
-        """The fingerprint of what each seed draws, once all of it was found to fit together."""
+        """The fingerprints of the cases of all seeds, after a check that their parts match."""
         found = {}
         for seed in (*self.seeds, *self.tuning_seeds):
             case = self.first if seed == self.seeds[0] else self.scenario.case(seed)
@@ -117,17 +117,17 @@ class Plan:
 
     @cached_property
     def first(self) -> Case:
-        """What the first seed draws."""
+        """The case of the first seed."""
         return self.scenario.case(self.seeds[0])
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What makes two comparisons one; methods, steps and further seeds may join."""
+        """What identifies a comparison; methods, steps and seeds may be added to it."""
         return {"comparison": self.scenario.title, "drawn": self.cases[self.seeds[0]], "budget": asdict(self.budget)}
 
     @property
     def _metrics(self) -> tuple[str, str]:
-        """What ranks and what tunes: disagreement alone would choose the smallest step, with which nobody moves."""
+        """The metrics for ranking and for tuning: disagreement would select the smallest step, which barely moves."""
         known = list(recorded(self.first.problem, self.first.graph.n))
         usual = next(name for name in _STATIONARITY if name in known)
         metric = self.metric or usual
@@ -138,12 +138,12 @@ class Plan:
         return metric, usual if metric == "disagreement" else metric
 
     def _refusal(self, name: str, make: Maker, needs: dict[str, str]) -> Row | None:
-        """Return the row of a method that cannot be made or cannot run on the network; note what others need."""
+        """Return the row of a method that cannot be built or cannot run on the network; store the needs of others."""
         try:
             algorithm = make(self.grid.start[0])
             needs[name] = algorithm.needs
-        except Exception as error:  # a user's own method may do anything
-            return Row(name, "", "failed", told(error))
+        except Exception as error:  # a user's method may raise anything
+            return Row(name, "", "failed", in_one_line(error))
         try:
             require_admissible(algorithm, self.first.graph, self.first.weights)
         except D3GDError as error:
@@ -152,7 +152,7 @@ class Plan:
         return None
 
     def _bias(self, algorithm: Algorithm[Any]) -> list[str]:
-        """Say what of the network's conditions a method does not survive, if anything."""
+        """Return a note about the conditions that a method does not survive, if any."""
         conditions = self.first.conditions
         fatal = [] if conditions is None else [h for h in conditions.hardships if h not in algorithm.survives]
         return [f"biased by {' and '.join(fatal)}"] if fatal else []
@@ -164,7 +164,7 @@ class Plan:
         return tune(able, run, seeds=self.tuning_seeds, grid=self.grid, metric=metric)
 
     def _made(self, keys: Sequence[Key], what: str, out: Path, along: int) -> dict[Key, Run]:
-        """Make the runs that are missing, and return all."""
+        """Run what is missing, and return all runs."""
         judged = tuple(dict.fromkeys((*self._metrics, "disagreement")))
         wanted: dict[Path, tuple[Piece, str]] = {}
         paths: dict[Key, Path] = {}
@@ -181,7 +181,7 @@ class Plan:
         return {key: read(files.read_json(path), self.budget) for key, path in paths.items()}
 
     def _identity(self, algorithm: Algorithm[Any]) -> Identity:
-        """Return what tells a method from others, its code among it: whoever writes one changes it often."""
+        """Return the identity of a method, including its code: methods under development change often."""
         kind = type(algorithm)
         if kind not in self._kinds:
             self._kinds[kind] = identify(kind)
@@ -189,24 +189,24 @@ class Plan:
 
     @cached_property
     def _kinds(self) -> dict[type, Identity]:
-        """The methods' classes, each read once and not for every step: much may hang on it."""
+        """The identities of the methods' classes, computed once and not for every step, since they may be large."""
         return {}
 
     @cached_property
     def _problem(self) -> Identity:
-        """What tells the problem's code from others; the data of each seed have fingerprints of their own."""
+        """The identity of the problem's code; the data of each seed have their own fingerprints."""
         problem = self.first.problem
         return identify(type(problem) if isinstance(problem, Problem) else problem)
 
     def _say_what_is_run_again(self, able: Sequence[str], out: Path) -> None:
-        """Warn of methods whose kept runs are of no use, since nobody can tell whether they are still theirs."""
+        """Warn about methods whose stored runs cannot be used, since their code may have changed."""
         kept = [name for name in able if _folder(out, name).exists()]
         found = {f"method {name!r}": self._identity(self.methods[name](self.grid.start[0])) for name in kept}
         found |= {"every method": Identity(self._problem.digest, self._problem.unknown if kept else ())}
         for what, identity in found.items():
             if identity.unknown:
                 warnings.warn(
-                    f"{what} is run again: whether {identity.unknown[0]} has changed cannot be told; give its class a "
+                    f"{what} is run again: it is unknown whether {identity.unknown[0]} has changed; give its class a "
                     "method fingerprint() that returns a text, or pass numbers instead",
                     stacklevel=2,
                 )
@@ -215,20 +215,20 @@ class Plan:
     def _grid_text(self) -> str:
         tried = ", ".join(f"{step:g}" for step in self.grid.start)
         grows = len(self.grid.steps) > len(self.grid.start)
-        return f"Steps: {tried}" + ("; further ones where the best was at an end." if grows else ".")
+        return f"Steps: {tried}" + ("; further ones if the best was at an end." if grows else ".")
 
     @property
     def _notes(self) -> list[str]:
         if len(set(self.cases.values())) > 1:
             return []
         return [
-            "Every seed draws the same network, data and noise here, so intervals show no spread: give the graph or "
-            "the problem without a seed of its own, or as a function of the seed."
+            "Every seed draws the same network, data and noise here, so intervals show no spread: omit the seed of the "
+            "graph or the problem, or give a function of the seed."
         ]
 
 
 def claim(out: Path, settings: Mapping[str, Any]) -> None:
-    """Take a folder for a comparison, unless it holds something else."""
+    """Claim a folder for a comparison, or raise an error if it holds something else."""
     path = files.make_folder(out) / "settings.json"
     if not path.exists():
         files.write_json(path, settings)
@@ -236,7 +236,7 @@ def claim(out: Path, settings: Mapping[str, Any]) -> None:
     there = files.read_json(path)
     names = {"comparison": "network or problem", "drawn": "network, data or first seed", "budget": "budget"}
     if "comparison" not in there:
-        raise RecordError(f"{out} holds something else than a comparison; choose another --out")
+        raise RecordError(f"{out} holds something other than a comparison; choose another --out")
     for name, words in names.items():
         if there.get(name) != settings[name]:
             raise RecordError(
@@ -255,7 +255,7 @@ def _require_fitting(case: Case) -> None:
 
 
 def _require_any(tuned: Mapping[str, Tuned]) -> None:
-    """Raise what went wrong if it went wrong for every method: it is not the methods' fault then."""
+    """Raise an error if every method failed in the same way, which is then not due to the methods."""
     failures = {found.failure for found in tuned.values()}
     if len(tuned) > 1 and len(failures) == 1 and failures != {""}:
         raise D3GDError(f"every method failed: {failures.pop()}")
@@ -274,7 +274,7 @@ def _run(task: tuple[Piece, str]) -> dict[str, Any]:
 
 
 def _holds(path: Path, key: str) -> bool:
-    """Whether a file has the run that is asked for; a method that was changed since has another key."""
+    """Whether a file holds the requested run; a method that has changed has another key."""
     if not path.exists():
         return False
     try:
@@ -284,7 +284,7 @@ def _holds(path: Path, key: str) -> bool:
 
 
 def _folder(out: Path, name: str) -> Path:
-    """Return where the runs of a method are; its name may be anything."""
+    """Return the folder of a method's runs; its name may be any text."""
     return out / "runs" / f"{_word(name)}-{digest(name)[:6]}"
 
 

@@ -1,4 +1,4 @@
-"""What a comparison returns."""
+"""The result of a comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,19 +19,19 @@ class Comparison:
     """Methods compared on one network, problem and budget.
 
     Attributes:
-        title: What they were compared on.
-        rows: The methods, best first; those that diverged, failed or could not run come last.
-        metric: What they are ranked by, at the end of the budget.
-        tuned_by: What their steps were chosen by.
-        budget: What every run could spend.
-        target: The level of the metric whose cost is told.
-        target_text: Where that level comes from.
-        grid_text: Which steps were tried.
-        seeds: Of the runs that are reported.
-        tuning_seeds: Of the runs that the steps were chosen by.
-        jobs: How many runs went on side by side.
-        notes: What else a reader should know.
-        versions: What the numbers may depend on.
+        title: The network and problem in words.
+        rows: The methods, best first; those that diverged, failed or cannot run are last.
+        metric: The ranking metric, at the end of the budget.
+        tuned_by: The metric for tuning.
+        budget: The budget of every run.
+        target: The level of the metric whose cost is reported.
+        target_text: The origin of that level.
+        grid_text: The steps that were tried.
+        seeds: The seeds of the reported runs.
+        tuning_seeds: The seeds of the tuning runs.
+        jobs: Number of parallel runs.
+        notes: Further remarks for readers.
+        versions: Versions of Python, libraries and the machine.
         runs: The reported runs of each method.
     """
 
@@ -60,7 +60,7 @@ class Comparison:
             if row.method == method:
                 return row
         known = ", ".join(one_line(row.method) for row in self.rows)
-        raise D3GDError(f"no method {method!r} was compared; choose among {known}")
+        raise D3GDError(f"no method {method!r} was compared; choose from {known}")
 
     def show(self) -> None:
         """Print the table, and how to read it."""

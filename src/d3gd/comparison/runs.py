@@ -1,4 +1,4 @@
-"""One run of a comparison: a method at a step size on the network and the data of a seed, within a budget."""
+"""One run of a comparison: a method with a step size on the network and data of a seed, within a budget."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from d3gd.metrics import Metric, Snapshot
 from d3gd.validation import one_line
 
 SPENT: Mapping[str, Metric] = {name: metrics.METRICS[name] for name in ("bytes", "gradients")}
-_FLOOR = 1e-24  # of its value at the start: what a sum of squares cannot be told from zero below
+_FLOOR = 1e-24  # relative to the start: below it, a sum of squares is zero up to rounding
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Run:
     Attributes:
         method: The method's name.
         step: Its step size.
-        seed: What network, data and noise were drawn from.
-        status: How it ended, ``"failed"`` where the method raised an error.
-        message: What there is to say about that.
-        links: How many the network has.
-        width: The bytes that a number takes.
-        curves: What was recorded, ``iterations`` among them.
-        budget: What it could spend.
+        seed: The seed of network, data and noise.
+        status: How it ended, ``"failed"`` if the method raised an error.
+        message: An explanation of the status.
+        links: Number of links of the network.
+        width: Bytes per number.
+        curves: The recorded metrics, including ``iterations``.
+        budget: Its budget.
     """
 
     method: str
@@ -47,18 +47,18 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Whether it left all bounds."""
+        """Whether the run diverged."""
         return self.status == "diverged"
 
     @property
     def end(self) -> float:
-        """The iteration at which the budget is used up, between two records if need be."""
+        """The iteration at which the budget is used up, interpolated between records."""
         k = self.curves["iterations"]
         ends = [float(np.interp(limit, self.curves[name], k)) for name, limit in self.budget.limits.items()]
         return min([float(k[-1]), *ends])
 
     def value(self, metric: str) -> float:
-        """Return a metric at the end of the budget, infinite for a run that did not get there."""
+        """Return a metric at the end of the budget, or infinity if the run did not get there."""
         if self.status in ("diverged", "failed"):
             return np.inf
         curve = self.curves[metric]
@@ -69,7 +69,7 @@ class Run:
 
 
 def between(at: Any, x: Floats, y: Floats) -> Any:
-    """Interpolate a curve, exponentially where it is positive.
+    """Interpolate a curve, exponentially if it is positive.
 
     Example:
         >>> round(float(between(1.0, np.array([0.0, 2.0]), np.array([1.0, 1e-4]))), 9)
@@ -82,7 +82,7 @@ def between(at: Any, x: Floats, y: Floats) -> Any:
 
 @dataclass(frozen=True)
 class Piece:
-    """A run that is to be made."""
+    """A run to perform."""
 
     method: str
     step: float
@@ -91,10 +91,10 @@ class Piece:
     scenario: Scenario
     budget: Budget
     metrics: tuple[str, ...]
-    records: int  # along the run
+    records: int  # records of the run
 
     def run(self, key: str) -> dict[str, Any]:
-        """Make the run; what a method does wrong is told in what is returned, ready for JSON."""
+        """Perform the run and return its content, ready for JSON; errors of the method are part of it."""
         case = self.scenario.case(self.seed)
         iterations = self.budget.most(case)
         known, watch = recorded(case.problem, case.graph.n), Stopwatch()
@@ -106,7 +106,7 @@ class Piece:
                 case.graph,
                 case.problem,
                 weights=case.weights,
-                # Whoever does not survive is shown all the same, as biased.
+                # Methods that do not survive the conditions are shown too, as biased.
                 conditions=None if case.conditions is None else replace(case.conditions, biased=True),
                 dtype=case.dtype,
                 iterations=iterations,
@@ -116,9 +116,9 @@ class Piece:
                 callbacks=[self._is_used_up, watch.resume],
                 progress=False,
             )
-        except Exception as error:  # one method's fault must not end the comparison of the others
-            return {**content, "status": "failed", "message": told(error)}
-        if result.status == "interrupted":  # by Ctrl-C, which is meant for the whole comparison
+        except Exception as error:  # an error of one method must not end the comparison
+            return {**content, "status": "failed", "message": in_one_line(error)}
+        if result.status == "interrupted":  # by Ctrl-C, which ends the whole comparison
             raise KeyboardInterrupt
         curves = {"iterations": result.iterations, **result.metrics}
         return {
@@ -133,19 +133,19 @@ class Piece:
 
 
 def read(content: Mapping[str, Any], budget: Budget) -> Run:
-    """Return the run that a piece's content tells of."""
+    """Return the run from its stored content."""
     words = {name: content[name] for name in ("method", "step", "seed", "status", "message", "links", "width")}
     curves = {name: np.array(values, dtype=np.float64) for name, values in content["curves"].items()}
     return Run(**words, curves=curves, budget=budget)
 
 
-def told(error: Exception) -> str:
-    """Return what a user's own code raised, in one line."""
+def in_one_line(error: Exception) -> str:
+    """Return an error of a user's code in one line."""
     return one_line(str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}")
 
 
 class Stopwatch:
-    """The seconds that iterations took, as a metric: it stands still while other metrics are computed.
+    """The time of the iterations, as a metric: it pauses while other metrics are computed.
 
     It must be the first metric, and :meth:`resume` the last callback.
     """
@@ -161,12 +161,12 @@ class Stopwatch:
         return self._seconds
 
     def resume(self, snapshot: Snapshot) -> None:
-        """Go on."""
+        """Resume the measurement."""
         self._since = time.perf_counter()
 
 
 def recorded(problem: Any, n: int) -> dict[str, Metric]:
-    """Return what methods may be judged by on a problem: of all these, less is better."""
+    """Return the metrics by which methods can be ranked on a problem; smaller is better for all of them."""
     usual = metrics.default_metrics(problem, n)
     others = ("accuracy", "n_min_pi", *SPENT)
     kept = {name: metric for name, metric in usual.items() if not name.startswith(others)}
@@ -174,5 +174,5 @@ def recorded(problem: Any, n: int) -> dict[str, Metric]:
 
 
 def error_rate(snapshot: Snapshot) -> float:
-    """Return the share of test samples that the agents' models get wrong, averaged over agents."""
+    """Return the test error, averaged over agents."""
     return 1 - metrics.accuracy(snapshot)

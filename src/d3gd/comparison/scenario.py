@@ -1,4 +1,4 @@
-"""Where methods are compared: what each seed draws, and what a run may spend."""
+"""The scenario of a comparison: network and problem of each seed, and the budget."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -16,11 +16,11 @@ from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.problems import Problem
 
-_TITLED = ("graph", "weights", "problem", "conditions")  # the tables of a file that say where methods are compared
+_TITLED = ("graph", "weights", "problem", "conditions")  # the tables of a file that define the scenario
 
 
 class Case(NamedTuple):
-    """What a seed draws."""
+    """The network, weights, problem and conditions of a seed."""
 
     graph: Digraph
     weights: CSR
@@ -30,16 +30,16 @@ class Case(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The bytes that a number takes."""
+        """Bytes per number."""
         return np.dtype(self.dtype).itemsize
 
     @property
     def message(self) -> int:
-        """The bytes that one model along every link takes."""
+        """Bytes of one model sent along every link."""
         return self.width * int(self.problem.dim) * self.graph.link_count
 
     def fingerprint(self) -> str:
-        """Return what tells it from other cases."""
+        """Return a digest of the case."""
         known = isinstance(self.problem, Problem)
         problem = self.problem.fingerprint() if known else identify(self.problem).digest
         conditions = None if self.conditions is None else self.conditions.describe()
@@ -47,19 +47,19 @@ class Case(NamedTuple):
 
 
 class Scenario(Protocol):
-    """Where methods are compared: a network and a problem for every seed."""
+    """A network and a problem for every seed."""
 
     def case(self, seed: int) -> Case:
-        """Return what a seed draws."""
+        """Return the case of a seed."""
 
     @property
     def title(self) -> str:
-        """A few words for it."""
+        """A short description."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """Graph, problem, weights and conditions as arguments: the first two the same for all seeds, or functions."""
+    """A scenario from arguments: graph and problem are equal for all seeds, or functions of the seed."""
 
     graph: Digraph | Callable[[int], Digraph]
     problem: Any
@@ -67,7 +67,7 @@ class Given:
     conditions: Conditions | None = None
 
     def case(self, seed: int) -> Case:
-        """Call what is a function with the seed; weights are made from the graph."""
+        """Call functions of the seed; compute weights from the graph."""
         graph = self.graph if isinstance(self.graph, Digraph) else self.graph(seed)
         drawn = callable(self.problem) and not isinstance(self.problem, Problem)
         make = weighting.metropolis if self.weights is None else self.weights
@@ -76,7 +76,7 @@ class Given:
 
     @property
     def title(self) -> str:
-        """The size of the network, the kind of problem, and what the network does to messages."""
+        """The size of the network, the kind of problem, and the conditions."""
         case = self.case(0)
         conditions = {} if self.conditions is None else self.conditions.describe()
         parts = [f"{case.graph.n} agents", f"{case.graph.link_count} links", type(case.problem).__name__]
@@ -85,7 +85,7 @@ class Given:
 
 @dataclass(frozen=True)
 class FromFile:
-    """A settings file: whatever in it has no seed of its own takes the comparison's."""
+    """A scenario from a settings file: tables without a seed use that of the case."""
 
     experiment: Experiment
 
@@ -104,7 +104,7 @@ class FromFile:
 
 
 def _in_words(table: Mapping[str, Any]) -> str:
-    """Return a table in a line; of graphs and absences, how many there are."""
+    """Return a table in a line; graphs and absences by their number."""
     words = [str(table["kind"])] if "kind" in table else []
     for key, value in table.items():
         if key not in ("kind", "biased"):
@@ -115,14 +115,13 @@ def _in_words(table: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """What every run may spend; a run ends where the first of them is used up.
+    """The budget of every run; a run ends when the first limit is reached.
 
     Attributes:
-        iterations: At most so many.
-        bytes: At most so many over all links. No run makes more iterations than one that sends its model and nothing
-            else.
-        gradients: At most so many evaluations per agent. No run makes more iterations than one that evaluates one
-            gradient in each.
+        iterations: Limit on iterations.
+        bytes: Limit on bytes over all links. No run has more iterations than one that sends its model and nothing else.
+        gradients: Limit on evaluations per agent. No run has more iterations than one that evaluates one gradient in
+            each.
     """
 
     iterations: int | None = None
@@ -134,22 +133,22 @@ class Budget:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise SettingsError(f"a budget of {value!r} {name} buys nothing; give a whole number of 1 or more")
+                raise SettingsError(f"the budget of {name} is {value!r}; give a whole number of 1 or more")
             object.__setattr__(self, name, int(value))
         if all(value is None for value in asdict(self).values()):
             raise SettingsError("no budget was found; give iterations, budget_bytes or budget_gradients")
 
     @property
     def limits(self) -> dict[str, int]:
-        """What may not be used up beside iterations, by the metric that records it."""
+        """The limits other than iterations, by the metric that records them."""
         limits = {"bytes": self.bytes, "gradients": self.gradients}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def most(self, case: Case) -> int:
-        """Return the most iterations that a run may make."""
+        """Return the largest number of iterations of a run."""
         if self.bytes is not None and self.bytes < case.message:
             raise SettingsError(
-                f"a budget of {self.bytes:,} bytes does not buy one iteration: a model along each of the "
+                f"a budget of {self.bytes:,} bytes does not suffice for one iteration: a model along each of the "
                 f"{case.graph.link_count:,} links takes {case.message:,} bytes; give at least ten times that"
             )
         bought = [self.iterations, None if self.bytes is None else self.bytes // case.message, self.gradients]
@@ -163,7 +162,7 @@ class Budget:
 
 
 def amount(count: float) -> str:
-    """Write a number of bytes.
+    """Format a number of bytes.
 
     Example:
         >>> [amount(x) for x in (900, 12_345, 4.75e7, 3e9)]

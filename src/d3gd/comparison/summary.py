@@ -1,4 +1,4 @@
-"""What the runs of a comparison say: medians with intervals, ranks with ties, and the cost of a common target."""
+"""Statistics of a comparison: medians with confidence intervals, ranks with ties, cost of a common target."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +10,13 @@ import numpy as np
 from d3gd.comparison.numbers import quantile, reached
 from d3gd.comparison.runs import Run
 
-YARDSTICK = "all agents"  # what no agent of a network knows: such methods are shown, but not ranked
-_AT_LEAST = 0.9  # with what chance an interval holds the median, where there are seeds enough
-_SLACK = 1e-9  # the method that the target was taken from has got there, whatever interpolation rounds
+YARDSTICK = "all agents"  # needs that no agent of a network can meet: such methods are baselines, shown but not ranked
+_AT_LEAST = 0.9  # coverage of the confidence intervals, if there are enough seeds
+_SLACK = 1e-9  # tolerance of the target, so that the method that defines it reaches it despite rounding
 
 
 class Interval(NamedTuple):
-    """A median over seeds, and between which values the true one lies."""
+    """A median over seeds with its confidence interval."""
 
     low: float
     median: float
@@ -24,7 +24,7 @@ class Interval(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What it took to get to the target and stay there; infinite for a median run that did not."""
+    """The cost of reaching the target and staying there; infinite if the median run did not."""
 
     iterations: float
     gradients: float
@@ -44,17 +44,17 @@ class Row:
         method: Its name.
         needs: What its agents must know.
         status: ``"ranked"``, ``"yardstick"``, ``"diverged"``, ``"refused"`` or ``"failed"``.
-        note: What there is to say about it.
+        note: Remarks.
         step: The tuned step size; NaN if it was never run.
-        rank: 1 is best; None where there is none.
-        ties: The ranks of those from which it cannot be told, see :func:`alike`.
+        rank: 1 is best; None if it is not ranked.
+        ties: The ranks of the methods that it ties with, see :func:`alike`.
         value: The metric at the end of the budget.
-        disagreement: Its median there.
-        cost: What the target took.
+        disagreement: The median disagreement at the end of the budget.
+        cost: The cost of reaching the target.
         numbers: Numbers sent per link and iteration.
         pace: Seconds per iteration.
-        diverged: In how many seeds.
-        seeds: Of how many.
+        diverged: Number of seeds on which it diverged.
+        seeds: Number of seeds.
         values: The metric by seed.
     """
 
@@ -76,9 +76,9 @@ class Row:
 
 
 def coverage(n: int, k: int) -> float:
-    """Return the chance that the k-th least and k-th greatest of n values lie around the median they are drawn from.
+    """Return the coverage of the interval between the k-th smallest and k-th largest of n values for their median.
 
-    It holds for any distribution without jumps: values fall above and below its median as coins do.
+    It holds for any continuous distribution: each value is above its median with probability 1/2.
 
     Example:
         >>> coverage(5, 1), coverage(3, 1)
@@ -88,12 +88,12 @@ def coverage(n: int, k: int) -> float:
 
 
 def places(n: int) -> int:
-    """Return the k of the narrowest interval that holds the median with a chance of 90 %, or 1 if none does."""
+    """Return the k of the narrowest interval with a coverage of at least 90 %, or 1 if there is none."""
     return max([1, *(k for k in range(1, (n + 1) // 2 + 1) if coverage(n, k) >= _AT_LEAST)])
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """Return the median and the distribution-free interval around it.
+    """Return the median and its distribution-free confidence interval.
 
     Example:
         >>> interval([5.0, 1.0, 2.0, 4.0, 3.0])
@@ -104,7 +104,7 @@ def interval(values: Sequence[float]) -> Interval:
 
 
 def row_of(method: str, needs: str, runs: Sequence[Run], metric: str, note: str = "") -> Row:
-    """Sum up a method's reported runs, all at one step; what depends on other methods comes with :func:`ranked`."""
+    """Summarize a method's reported runs, all with one step; :func:`ranked` adds what depends on other methods."""
     ended = [run for run in runs if run.status not in ("diverged", "failed")]
     values = tuple(run.value(metric) for run in runs)
     spread = interval(values)
@@ -142,7 +142,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """Order rows by their medians, number them and note ties; what was not measured comes last."""
+    """Order rows by their medians, number them and note ties; unmeasured rows are last."""
     order = {"ranked": 0, "yardstick": 0, "diverged": 1, "refused": 2, "failed": 3}
     ordered = sorted(rows, key=lambda row: (order[row.status], row.value.median))
     places = {row.method: i for i, row in enumerate((row for row in ordered if row.status == "ranked"), start=1)}
@@ -162,13 +162,13 @@ def alike(a: Row, b: Row) -> bool:
 
 
 def target_of(rows: Sequence[Row]) -> float:
-    """Return the level that half of the ranked methods end at or below; NaN if there are none."""
+    """Return the level at or below which half of the ranked methods end; NaN if there are none."""
     medians = sorted(row.value.median for row in rows if row.status == "ranked")
     return medians[(len(medians) - 1) // 2] if medians else float("nan")
 
 
 def with_costs(rows: Sequence[Row], runs: Mapping[str, Sequence[Run]], metric: str, target: float) -> list[Row]:
-    """Add to rows what it took their runs to get to the target, the median over seeds."""
+    """Add the median cost of reaching the target to each row."""
     return [
         replace(row, cost=_cost(runs[row.method], metric, target)) if row.status in ("ranked", "yardstick") else row
         for row in rows

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from d3gd.comparison.result import Comparison
 
 KNOWS: Mapping[str, str] = {
-    "in-neighbours": "whom they hear, and what arrives from there",
-    "the network": "also the graph and the initial weights, from the set-up",
-    "out-degrees": "also how many hear them, so that they can split what they send",
-    "undirected links": "that every link goes both ways, with symmetric weights",
-    "all agents": "everyone's values at every iteration: a yardstick, not a method for a network",
+    "in-neighbours": "their in-neighbours and what these send",
+    "the network": "also the graph and the initial weights, at set-up",
+    "out-degrees": "also the number of their out-neighbours, among which they split what they send",
+    "undirected links": "that links are bidirectional, with symmetric weights",
+    "all agents": "the values of all agents at every iteration: a baseline, not a decentralized method",
 }
 _FACTS = ("", "method", "knows", "step", "{metric}", "disagreement")
 _COSTS = ("iterations", "gradients", "sent", "time")
 _HEADER = (*_FACTS, *_COSTS, "numbers", "ms", "")
 _NOTE = len(_HEADER) - 1
-_IMPORTANCE = (0, 1, 4, 3, _NOTE, 2, 6, 8, 5, 9, 7, 10, 11)  # of columns, where a terminal has no room for all
-_WIDE = 200  # characters, where nobody looks on
+_IMPORTANCE = (0, 1, 4, 3, _NOTE, 2, 6, 8, 5, 9, 7, 10, 11)  # of columns, if a terminal is too narrow for all
+_WIDE = 200  # characters, without a terminal
 _RIGHT = (0, *range(3, _NOTE))
 
 
@@ -40,7 +40,7 @@ def header(comparison: "Comparison") -> list[str]:
 
 
 def cells(row: Row) -> list[str]:
-    """Return a row of the table, one text of one line for each column."""
+    """Return a row of the table, one line of text per column."""
     return [one_line(text) for text in _cells(row)]
 
 
@@ -69,14 +69,14 @@ def _ties(row: Row) -> list[str]:
 
 
 def cost_cells(cost: Cost) -> list[str]:
-    """Write what the target took."""
+    """Format the cost of the target."""
     if not np.isfinite(cost.iterations):
         return ["never"] * len(_COSTS)
     return [f"{cost.iterations:.0f}", f"{cost.gradients:.0f}", amount(cost.bytes), duration(cost.seconds)]
 
 
 def duration(seconds: float) -> str:
-    """Write a time.
+    """Format a duration.
 
     Example:
         >>> [duration(x) for x in (0.0123, 1.26, 340.0)]
@@ -86,7 +86,7 @@ def duration(seconds: float) -> str:
 
 
 def headline(comparison: "Comparison") -> str:
-    """Say which method ends lowest for each thing that agents may have to know."""
+    """Return a sentence that names the best method for each kind of knowledge."""
     best: dict[str, Row] = {}
     for row in comparison.rows:
         if row.status in ("ranked", "yardstick"):
@@ -102,26 +102,26 @@ def headline(comparison: "Comparison") -> str:
 
 
 def reading(comparison: "Comparison") -> list[str]:
-    """Return how to read the table, in sentences; every number in them is the comparison's."""
+    """Return sentences that explain the table; all figures in them are computed from the comparison."""
     c = comparison
     n = len(c.seeds)
     k = places(n)
     sentences = [
         f"{c.metric}: median over {n} seed{'s' * (n > 1)} ({_span(c.seeds)}) at the end of the budget, {c.budget}. "
         + (
-            f"In brackets the {_ordinal(k)} and {_ordinal(n + 1 - k)} of the {n} ordered values: whatever the "
-            f"distribution, its median lies between them with a chance of {coverage(n, k):.0%}."
+            f"In brackets the {_ordinal(k)} and {_ordinal(n + 1 - k)} of the {n} ordered values: a distribution-free "
+            f"confidence interval for the median, with {coverage(n, k):.0%} coverage."
             if n > 1
-            else "One seed says nothing about how far that is luck."
+            else "One seed does not show how much that varies."
         ),
-        "ties with: the intervals overlap, and neither method is better on every seed (of two equally good ones, one "
-        f"would be with a chance of {2.0 ** (1 - n):.2g}).",
-        f"step: of one grid for all methods, the step with the least {c.tuned_by} on the worst of the seeds "
+        "ties with: the intervals overlap, and neither method is better on every seed (of two equally good methods, "
+        f"one is with probability {2.0 ** (1 - n):.2g}).",
+        f"step: of one grid for all methods, the step with the smallest {c.tuned_by} on the worst of the seeds "
         f"{_span(c.tuning_seeds)}, none of them reported. {c.grid_text}",
-        f"{', '.join(_COSTS)}: until {c.metric} gets to {shown(c.target)} and stays there, median over seeds; "
+        f"{', '.join(_COSTS)}: until {c.metric} reaches {shown(c.target)} and stays there, median over seeds; "
         f"{c.target_text} gradients are evaluations per agent, sent is over all links.",
         "numbers: sent per link and iteration. ms: per iteration, in one process on this machine, without set-up and "
-        "metrics" + (f", while {c.jobs} runs went on side by side." if c.jobs > 1 else "."),
+        "metrics" + (f", with {c.jobs} parallel runs." if c.jobs > 1 else "."),
     ]
     used = {row.needs for row in c.rows}
     sentences += [f"knows {needs}: agents know {KNOWS[needs]}." for needs in get_args(Needs) if needs in used]
@@ -149,7 +149,7 @@ def table_markdown(comparison: "Comparison", rows: Sequence[Row]) -> str:
 
 
 def plain_markdown(text: str) -> str:
-    r"""Keep a text from being taken for Markdown or HTML.
+    r"""Escape Markdown and HTML in a text.
 
     Example:
         >>> plain_markdown("a|b <i>")
@@ -162,7 +162,7 @@ def plain_markdown(text: str) -> str:
 
 
 def table_csv(comparison: "Comparison") -> str:
-    """Return the rows as CSV, numbers in full."""
+    """Return the rows as CSV, with numbers in full precision."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     table = [flat(row) for row in comparison.rows]
@@ -172,7 +172,7 @@ def table_csv(comparison: "Comparison") -> str:
 
 
 def flat(row: Row) -> dict[str, Any]:
-    """Return a row on one level, as CSV and data frames want it; words take one line."""
+    """Return a row as a flat mapping for CSV and data frames; texts are single lines."""
     found: dict[str, Any] = {}
     for name, value in asdict(row).items():
         if isinstance(getattr(row, name), Interval | Cost):
@@ -184,7 +184,7 @@ def flat(row: Row) -> dict[str, Any]:
 
 
 def content(comparison: "Comparison") -> dict[str, Any]:
-    """Return what ``compare.json`` holds: strict JSON, five digits a number."""
+    """Return the content of ``compare.json``: strict JSON, with five digits per number."""
     return {
         "title": comparison.title,
         "headline": headline(comparison),
@@ -251,7 +251,7 @@ def show(comparison: "Comparison") -> None:
 
 
 def _fitting(widths: Sequence[int], room: int) -> list[int]:
-    """Return the columns that have room, the important ones first; a method and its value always have it."""
+    """Return the columns that fit, by importance; the method and its value always do."""
     kept: list[int] = []
     for i in _IMPORTANCE:
         if len(kept) < 3 or sum(widths[j] for j in kept) + widths[i] <= room:

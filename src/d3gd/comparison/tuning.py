@@ -1,7 +1,7 @@
 """One grid of step sizes for all methods, and the best of it for each.
 
-The grid has three steps a decade. Every method starts with the same of them; where its best lies at an end, the next
-ones are tried as well. The seeds are not those that are reported: no method is measured on what it was tuned on.
+The grid has three steps per decade. Every method starts with the same steps; if its best one is at an end, further
+ones are tried. The seeds are not those that are reported: no method is measured on what it was tuned on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,21 +17,21 @@ from d3gd.errors import SettingsError
 Key: TypeAlias = tuple[str, float, int]  # method, step, seed
 Runner: TypeAlias = Callable[[Sequence[Key], str], Mapping[Key, Run]]
 
-_AT_A_TIME = 2  # steps by which the grid grows
+_AT_A_TIME = 2  # steps by which the grid is extended
 
 
 class Tuned(NamedTuple):
-    """The best step of a method, and what speaks against it."""
+    """The best step of a method, and its flaws."""
 
     step: float
     diverged: bool  # at every step
     at_the_edge: bool
-    failure: str  # what the method raised, or nothing
+    failure: str  # the error of the method, or empty
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Steps in growing order, of which those from ``first`` to ``last`` are tried in any case."""
+    """Steps in ascending order; those from ``first`` to ``last`` are always tried."""
 
     steps: tuple[float, ...]
     first: int
@@ -39,11 +39,11 @@ class Grid:
 
     @property
     def start(self) -> tuple[float, ...]:
-        """The steps that are tried in any case."""
+        """The steps that are always tried."""
         return self.steps[self.first : self.last + 1]
 
     def beyond(self, tried: Sequence[float], best: float) -> tuple[float, ...]:
-        """Return the next steps to try: none where the best is not at an end, or there are no more."""
+        """Return the next steps to try: none if the best is not at an end, or there are no more."""
         low, high = self.steps.index(min(tried)), self.steps.index(max(tried))
         if best == self.steps[low]:
             return self.steps[max(0, low - _AT_A_TIME) : low]
@@ -53,7 +53,7 @@ class Grid:
 
 
 def thirds(first: int, last: int) -> tuple[float, ...]:
-    """Return powers of ten by thirds of their exponent, three digits each.
+    """Return powers of ten with exponents in steps of 1/3, to three digits.
 
     Example:
         >>> thirds(-3, 1)
@@ -68,7 +68,7 @@ QUICK = Grid(_LATTICE, _LATTICE.index(0.0464), _LATTICE.index(4.64))
 
 
 def grid_of(steps: Sequence[float]) -> Grid:
-    """Return the grid of a user's steps, which does not grow."""
+    """Return the grid of a user's steps, which is not extended."""
     try:
         ordered = tuple(float(step) for step in steps)
     except (TypeError, ValueError) as error:
@@ -86,10 +86,10 @@ def tune(methods: Sequence[str], run: Runner, *, seeds: Sequence[int], grid: Gri
 
     Args:
         methods: Their names.
-        run: What makes runs.
-        seeds: Of the tuning.
+        run: Performs runs.
+        seeds: The seeds for tuning.
         grid: The steps.
-        metric: What decides, at the end of the budget.
+        metric: The metric to minimize, at the end of the budget.
     """
     tried: dict[str, dict[float, list[Run]]] = {method: {} for method in methods}
     ahead = dict.fromkeys(methods, grid.start)
@@ -106,9 +106,9 @@ def tune(methods: Sequence[str], run: Runner, *, seeds: Sequence[int], grid: Gri
 
 
 def best_of(tried: Mapping[float, Sequence[Run]], metric: str) -> float:
-    """Return the step with the least of the worst values over seeds, the smallest among equals.
+    """Return the step with the smallest worst value over seeds; ties go to the smallest step.
 
-    Not of the medians: the fastest step is often the last before divergence, and would diverge on other seeds.
+    The median would select the fastest step, often the last before divergence, which fails on other seeds.
     """
 
     def score(step: float) -> float:
@@ -118,7 +118,7 @@ def best_of(tried: Mapping[float, Sequence[Run]], metric: str) -> float:
 
 
 def failure(tried: Mapping[float, Sequence[Run]]) -> str:
-    """Return the first message of a run that raised an error, or nothing."""
+    """Return the first message of a run that raised an error, or an empty text."""
     return next((run.message for runs in tried.values() for run in runs if run.status == "failed"), "")
 
 

@@ -1,4 +1,4 @@
-"""Networks that misbehave: links that come and go, messages lost or late, agents that pause."""
+"""Unreliable networks: changing links, lost or delayed messages, pausing agents."""
 
 from d3gd.conditions.settings import Conditions, Hardship
 

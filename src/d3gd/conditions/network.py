@@ -1,4 +1,4 @@
-"""A network under conditions: the verbs, on what has arrived."""
+"""An unreliable network: the network's operations on the messages that have arrived."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -20,30 +20,30 @@ from d3gd.state import Mail, PerEdge, keep
 from d3gd.transports.base import Transport
 
 _LOSS, _LINKS, _PAUSES, _DELAYS = 101, 102, 103, 104  # streams of random numbers
-_ROUNDING = 1e-9  # that a row of weights, which sum to one, may be off
+_ROUNDING = 1e-9  # tolerance of row sums of one
 
 
 class Post(NamedTuple):
-    """What is under way between iterations."""
+    """The state of the network between iterations: messages in flight and pausing agents."""
 
-    away: Annotated[Bools, "common"]  # (n,)      who pauses at random
-    due: PerEdge  # (edges, slots)                when the last messages arrive; infinite for those that never do
-    mail: Mail  # each (edges, slots, 1 + width)  the messages, and when they arrive
+    away: Annotated[Bools, "common"]  # (n,)      agents that pause at random
+    due: PerEdge  # (edges, slots)                arrival of the last messages; infinite if lost
+    mail: Mail  # each (edges, slots, 1 + width)  the messages and their arrival
 
 
 class ConditionedNetwork(Network):
-    """The verbs, on what has arrived.
+    """The network's operations on the messages that have arrived.
 
-    Between :meth:`open` and :meth:`close`, an iteration: who is there, which edges deliver, and what of the mail of
-    earlier iterations is read now. A message is kept in slot ``k mod (delay + 1)`` of its edge until that slot's turn
-    comes again, so that an interrupted iteration may be begun anew: it writes the same once more.
+    :meth:`open` and :meth:`close` delimit an iteration. ``open`` determines which agents are active, which edges
+    deliver, and which earlier messages are read now. A message stays in slot ``k mod (delay + 1)`` of its edge until
+    that slot is reused, so that an interrupted iteration can be repeated: it writes the same values again.
 
     Args:
-        graph: The union of all links that are ever there.
+        graph: The union of the links of all iterations.
         weights: The initial weights.
         conditions: What happens to messages and agents.
         seed: The key of all draws.
-        sees_all: Whether algorithms may ask for all agents' values.
+        sees_all: Whether algorithms may access all agents' values.
         transport: The ranks.
         dtype: The precision of models.
     """
@@ -68,13 +68,13 @@ class ConditionedNetwork(Network):
         self._ids = graph.keys[block.edges]
         row = np.zeros(graph.n, dtype=np.int64)
         row[block.heard] = np.arange(len(block.heard))
-        self._theirs, self._mine = row[self._from], row[self._to]  # of what an exchange brings, per edge
+        self._theirs, self._mine = row[self._from], row[self._to]  # rows of an exchange, per edge
         starts = np.searchsorted(self._to, self.agents)
         self._ends = np.append(starts, len(self._to))
         count = len(self._to)
         self._late_matrix = csr_array((self.a0, np.arange(count), self._ends), shape=(len(self.agents), count))
         self._slots = conditions.delay + 1
-        self._mask = lru_cache(maxsize=64)(self._masked)  # graphs taken in turn come again
+        self._mask = lru_cache(maxsize=64)(self._masked)  # graphs recur if they are used in turn
         self._k, self._calls = 0, 0
         self._post = Post(np.zeros(graph.n, dtype=bool), np.full((count, self._slots * self._buffered), np.inf), {})
         self._away = self._post.away
@@ -86,7 +86,7 @@ class ConditionedNetwork(Network):
         return self._what.delay > 0
 
     def open(self, k: int, post: Post) -> None:
-        """Begin iteration ``k`` with the post as the last one left it."""
+        """Begin iteration ``k`` with the state that the last one left."""
         what, self._k, self._calls = self._what, k, 0
         away = post.away
         if what.pause > 0:
@@ -97,7 +97,7 @@ class ConditionedNetwork(Network):
         if gone:
             self._away = away.copy()
             self._away[gone] = True
-        self._sends = self._there(k) & ~self._away[self._from] & ~self.loops
+        self._sends = self._active(k) & ~self._away[self._from] & ~self.loops
         delivers = self._sends | self.loops
         if what.loss > 0:
             delivers &= (self._draw(k, _LOSS) >= what.loss) | self.loops
@@ -110,21 +110,21 @@ class ConditionedNetwork(Network):
             self._arrived = np.any(post.due <= k, axis=1)
 
     def close(self) -> Post:
-        """End the iteration, and return the post as it leaves it."""
+        """End the iteration and return the network's state."""
         return self._post
 
     def hold(self, old: Any, new: Any) -> Any:
-        """Return the new state, but what agents that pause had before."""
+        """Return the new state, with the old rows of pausing agents."""
         if not self._away.any():
             return new
         return keep(old, new, {"agent": self._away[self.agents], "edge": self._away[self._to]})
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
-        """Send each agent's rows along its out-edges; what is read is the newest that has arrived."""
+        """Send each agent's rows along its out-edges; the inbox holds the newest messages that have arrived."""
         if over is not None:
             raise SettingsError(
-                "a method is silent on links that both ends have agreed on, which needs every message to arrive at "
-                "once; choose one that is not, such as DIGing"
+                "a method prunes links, which needs every message to arrive at once, so that both ends agree; choose "
+                "one that does not, such as DIGing"
             )
         before = self.bytes_sent
         inbox = super().exchange(**arrays)
@@ -136,16 +136,16 @@ class ConditionedNetwork(Network):
         return Inbox({name: Received(self._newest(f"{call}_{name}", getattr(inbox, name).joined())) for name in arrays})
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
-        """Refuse: a row crosses an edge once, and if it does not arrive, agents end up with different tables."""
+        """Raise an error: a row crosses an edge once, so a lost one would leave agents with different tables."""
         raise SettingsError(
             "a rule floods the network, which needs every message to arrive at once; choose one that does not, such as "
             'rule = "fixed"'
         )
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
-        r"""Return :math:`\sum_j a_{ij}^k x_j` over what has arrived."""
+        r"""Return :math:`\sum_j a_{ij}^k x_j` over the messages that have arrived."""
         self._require(received, a)
-        a = self._renormalised(a)
+        a = self._renormalized(a)
         if not self._buffered:
             return super().mix(a, received, double=double)
         rows = received.joined().astype(np.float64 if double else received.dtype, copy=False)
@@ -154,20 +154,20 @@ class ConditionedNetwork(Network):
         return mixed
 
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
-        r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge; one's own row stands for what is missing."""
+        r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge, with the own row for missing ones."""
         rows = self._copies(received)
         if origin is not None:
             rows = rows - self.spread(origin)
-        # The order of sums is that of the kernels, so that conditions under which nothing happens change no bit.
+        # Sums have the order of the kernels, so that ideal conditions do not change a bit.
         values: Floats = np.add.reduce(rows * self.spread(v), axis=1).astype(np.float64)
         return values
 
     def along(self, received: Received, edges: slice = slice(None)) -> Floats:
-        """Return what every edge has to read, one's own row for what is missing."""
+        """Return the row read along every edge; the agent's own if nothing arrived."""
         return self._copies(received)[edges]
 
     def heard(self, received: Received) -> Iterator[tuple[slice, Floats]]:
-        """Yield, for every agent, the places of its in-edges and their rows, its own for what is missing."""
+        """Yield, for every agent, the slice of its in-edges and their rows; its own row if nothing arrived."""
         rows = self._copies(received)
         for first, last in pairwise(self._ends):
             yield slice(first, last), rows[first:last]
@@ -180,8 +180,8 @@ class ConditionedNetwork(Network):
         copies: Floats = rows[np.where(self._arrived, self._theirs, self._mine)]
         return copies
 
-    def _renormalised(self, a: Floats) -> Floats:
-        """Return weights of nothing on what is missing, whose rows sum to one if they did."""
+    def _renormalized(self, a: Floats) -> Floats:
+        """Return weights that are zero on missing messages, with rows that sum to one if they did before."""
         if self._arrived.all():
             return a
         kept = np.where(self._arrived, a, 0.0)
@@ -192,7 +192,7 @@ class ConditionedNetwork(Network):
         return kept * self.spread(np.where(averages & ~alone, whole / np.where(left == 0, 1.0, left), 1.0))
 
     def _newest(self, name: str, rows: Floats) -> Floats:
-        """Put what is sent now with what was sent before, and return what of all that each edge has to read."""
+        """Store the rows sent now, and return the newest row that each edge has delivered."""
         mail, slot, count = self._post.mail, self._k % self._slots, len(self._to)
         fresh = rows[self._theirs].reshape(count, -1)
         shape = (count, self._slots, 1 + fresh.shape[1])
@@ -208,8 +208,8 @@ class ConditionedNetwork(Network):
         copies[missing] = rows[self._mine[missing]].reshape(-1, fresh.shape[1])
         return copies.reshape(count, *rows.shape[1:]).astype(rows.dtype, copy=False)
 
-    def _there(self, k: int) -> Bools:
-        """Return which of the block's links are there."""
+    def _active(self, k: int) -> Bools:
+        """Return a mask of the block's active links."""
         what = self._what
         there: Bools = np.ones(len(self._to), dtype=bool)
         if callable(what.graphs):
@@ -223,7 +223,7 @@ class ConditionedNetwork(Network):
         return mask(self.graph, graphs[turn])[self.halo.block.edges]
 
     def _lateness(self, k: int) -> Floats:
-        """Return how many iterations late each edge's message of iteration ``k`` is."""
+        """Return the delay, in iterations, of each edge's message of iteration ``k``."""
         most = self._what.delay
         if self._what.delays == "all":
             late = np.full(len(self._to), float(most))

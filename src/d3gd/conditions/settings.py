@@ -1,4 +1,4 @@
-"""Networks that misbehave: links that come and go, messages lost or late, agents that pause."""
+"""Settings of unreliable networks: changing links, lost or delayed messages, pausing agents."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -11,58 +11,57 @@ from d3gd.arrays import Bools
 from d3gd.digest import digest
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError, SettingsError
-from d3gd.validation import WHOLE, count, normalise, one_of, plain, shown, within
+from d3gd.validation import WHOLE, count, normalize, one_of, plain, shown, within
 
 Hardship: TypeAlias = Literal["changing links", "loss", "pauses", "delay"]
 Graphs: TypeAlias = Sequence[Digraph] | Callable[[int], Digraph]
 
 
-_LATEST = 10_000  # iterations: as many messages of each link are kept
+_LATEST = 10_000  # iterations: the number of messages stored per link
 
 
 class Survivor(Protocol):
-    """What conditions ask of a method."""
+    """The attributes of a method that conditions use."""
 
     @property
     def survives(self) -> frozenset[Hardship]:
-        """What the network may do without biasing where the method ends."""
+        """The conditions that do not bias the limit of the method."""
 
     @property
     def relies_on(self) -> str:
-        """What fails where the network does anything else."""
+        """The assumption that other conditions violate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    r"""What the network does to messages and agents; handed to :func:`d3gd.run`, unknown to the algorithm.
+    r"""What an unreliable network does to messages and agents, for :func:`d3gd.run`; transparent to the algorithm.
 
-    At every iteration some of an agent's in-edges deliver, its own self-loop always. A receiver averages over what has
-    arrived: with :math:`\mathcal{A}_i^k` the in-edges that delivered, it mixes with
+    At every iteration some of an agent's in-edges deliver a message, its self-loop always. With :math:`\mathcal{A}_i^k`
+    the in-edges that delivered, agent i averages over what has arrived with the weights
 
     .. math::
         a_{ij}^k = \frac{a_{ij}}{\sum_{l \in \mathcal{A}_i^k} a_{il}}, \qquad j \in \mathcal{A}_i^k .
 
-    Where a method sums (with weights whose rows do not sum to one, as push-sum does), what is missing is missing.
-    Every draw is keyed by (seed, edge or agent, iteration), so that it depends neither on the method nor on how many
-    processes run it.
+    If a method sums (with weights whose rows do not sum to one, as in push-sum), missing messages are not compensated.
+    Every draw is keyed by (seed, edge or agent, iteration), so that it depends neither on the method nor on the number
+    of processes.
 
     Args:
-        loss: The probability that a message gets lost on its way; it counts as sent.
-        links: The probability that a link is there in an iteration. Nothing is sent along one that is not.
-        graphs: Which links are there: graphs taken in turn, over and over, or a function of the iteration that returns
-            one. Their links must be among those of the graph that ``run`` is given, the union of all.
-        period: How many iterations each of a list of ``graphs`` lasts.
-        pause: The probability that an agent at work begins to pause. It then neither steps nor sends, and keeps its
-            memory as it is.
-        back: The probability, at each iteration after that, that it is back.
-        absences: Further pauses, planned: (agent, first, until) keeps an agent away from iteration ``first`` until it
-            is back at ``until``.
-        delay: How many iterations late messages may be. An agent then reads the newest message that has arrived from
-            each neighbour, if none of those sent since is older than that; and the message of the same iteration from
-            itself.
-        delays: Whether ``"each message"`` is late by a random number of iterations from 0 to ``delay``, or
-            ``"each link"`` has its own such number once and for all, or ``"all"`` messages are late by ``delay``.
-        biased: Run also a method that does not survive these conditions; its result is then marked as biased.
+        loss: The probability that a message is lost; it counts as sent.
+        links: The probability that a link is active in an iteration. Nothing is sent along inactive links.
+        graphs: The active links: a list of graphs to use in turn, cyclically, or a function of the iteration that
+            returns a graph. Their links must be among those of the graph passed to ``run``, the union of all.
+        period: Number of iterations for which each of a list of ``graphs`` is used.
+        pause: The probability that an active agent starts to pause. It then neither steps nor sends, and keeps its
+            state.
+        back: The probability, at each later iteration, that a pausing agent returns.
+        absences: Further pauses at known times: (agent, first, until) pauses an agent from iteration ``first``; it
+            returns at ``until``.
+        delay: The largest delay of a message, in iterations. From each neighbour an agent reads the newest message that
+            has arrived, if it was sent at most ``delay`` iterations ago; from itself, that of the same iteration.
+        delays: Whether ``"each message"`` has a random delay from 0 to ``delay``, ``"each link"`` has a fixed random
+            delay, or ``"all"`` messages have the delay ``delay``.
+        biased: Whether to run a method that does not survive these conditions; its result is then marked as biased.
 
     Example:
         >>> import d3gd
@@ -91,7 +90,7 @@ class Conditions:
         one_of("delays", self.delays, ("each message", "each link", "all"))
         count("period", self.period, least=1)
         count("delay", self.delay, least=0, most=_LATEST)
-        normalise(self)
+        normalize(self)
         if self.graphs is not None and not callable(self.graphs) and not len(self.graphs):
             raise SettingsError("graphs is empty; give at least one graph, or leave it out")
         for absence in self.absences:
@@ -99,13 +98,13 @@ class Conditions:
             whole = [type(number) is int and 0 <= number <= WHOLE for number in numbers]
             if whole != [True] * 3 or numbers[1] >= numbers[2]:
                 raise SettingsError(
-                    f"absences holds {shown(absence)}; give an agent, the first iteration that it misses, and a "
-                    "later one at which it is back"
+                    f"absences holds {shown(absence)}; give an agent, the first iteration of its pause, and a later "
+                    "one at which it returns"
                 )
 
     @cached_property
     def hardships(self) -> tuple[Hardship, ...]:
-        """What of it a method has to survive."""
+        """The conditions that a method must survive."""
         found: dict[Hardship, bool] = {
             "changing links": self.links < 1 or self.graphs is not None,
             "loss": self.loss > 0,
@@ -115,7 +114,7 @@ class Conditions:
         return tuple(name for name, there in found.items() if there)
 
     def describe(self) -> dict[str, Any]:
-        """Return what differs from an ideal network, ready for JSON; graphs by their fingerprint."""
+        """Return the settings that differ from an ideal network, ready for JSON; graphs by their fingerprint."""
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "biased"}
         told = {name: value for name, value in given.items() if value != getattr(type(self), name)}
         if self.absences:
@@ -127,16 +126,16 @@ class Conditions:
         return told
 
     def require_fit(self, graph: Digraph) -> None:
-        """Raise an error unless the graphs and agents spoken of here are those of ``graph``."""
+        """Raise an error unless the graphs and agents named here are those of ``graph``."""
         for agent, *_ in self.absences:
             if agent >= graph.n:
-                raise SettingsError(f"absences speaks of agent {agent}, but agents are 0 to {graph.n - 1}; correct it")
+                raise SettingsError(f"absences names agent {agent}, but agents are 0 to {graph.n - 1}; correct it")
         if self.graphs is not None and not callable(self.graphs):
             for part in self.graphs:
                 mask(graph, part)
 
     def require_survival(self, algorithm: Survivor) -> str:
-        """Raise an error if these conditions bias the algorithm; or, if that is wanted, return what to say about it."""
+        """Raise an error if these conditions bias the algorithm; with ``biased``, return it as a warning."""
         fatal = [hardship for hardship in self.hardships if hardship not in algorithm.survives]
         if not fatal:
             return ""
@@ -145,12 +144,12 @@ class Conditions:
             return f"biased: {text}"
         raise SettingsError(
             f"{text}; choose a method that does, such as DiDGD with averaged = true, or set biased = true in the "
-            "conditions to see it all the same"
+            "conditions to run it anyway"
         )
 
 
 def mask(union: Digraph, part: Digraph) -> Bools:
-    """Return which of a graph's edges another one has, self-loops included; it may have no others.
+    """Return a mask of a graph's edges, with self-loops, that are in a subgraph of it.
 
     Example:
         >>> union = Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0)])

@@ -1,9 +1,8 @@
 """Experiments as TOML files.
 
-The signatures of generators, weights, problems and algorithms are the schema: what a table may hold, of which type and
-with which default, is read from them. To add a kind, add one line to :data:`KINDS`; algorithms are found in their
-folder. Ranges are checked where the values are used; here their messages only learn which file and table they are
-about.
+The signatures of generators, weights, problems and algorithms are the schema: they define the keys of a table, their
+types and defaults. To add a kind, add one line to :data:`KINDS`; algorithms are found in their package. Ranges are
+checked by the functions that use the values; this module only adds the file and the table to their errors.
 """
 
 import dataclasses
@@ -63,10 +62,10 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a settings file asks for, checked key by key and type by type.
+    """An experiment as a settings file describes it, with keys and types checked.
 
     Attributes:
-        path: Where it was read from.
+        path: The settings file.
         settings: The arguments of :func:`d3gd.run` outside any table.
         parts: The tables ``graph``, ``weights``, ``problem`` and ``algorithm``, and ``conditions`` if there is one.
     """
@@ -77,7 +76,7 @@ class Experiment:
 
     @property
     def seed(self) -> int:
-        """The experiment's seed; graph and problem take it too unless they have one of their own."""
+        """The experiment's seed; also that of graph and problem, unless they have their own."""
         return int(self.settings.get("seed", 0))
 
     def build(self) -> tuple[Any, graphs.Digraph, Any, Any]:
@@ -91,11 +90,11 @@ class Experiment:
         return self._made("problem", agents=n, seed=self.seed)
 
     def part(self, agents: Ints, n: int) -> Any:
-        """Return the problem of some of n agents; of all of them, where their data cannot be made apart."""
+        """Return the problem of some of n agents; of all agents, if their data cannot be generated separately."""
         given = self.parts["problem"].get("agents", n)
         if given != n:
             raise ProblemError(
-                f"{self.path.name}: the problem has {given} agents but the graph has {n}; make both the same size"
+                f"{self.path.name}: the problem has {given} agents but the graph has {n}; make them equal"
             )
         return self._made("problem", agents=n, seed=self.seed, block=agents if len(agents) < n else None)
 
@@ -105,7 +104,7 @@ class Experiment:
         return graph, self._made("weights", graph=graph)
 
     def conditions(self, graph: graphs.Digraph) -> Conditions | None:
-        """Return what the network does to messages and agents, if the file says anything of it."""
+        """Return the conditions of the network, if the file has any."""
         if "conditions" not in self.parts:
             return None
         with prefixed(f"{self.path.name}: [conditions]"):
@@ -125,7 +124,7 @@ class Experiment:
         progress: bool | None = None,
         transport: Transport | None = None,
     ) -> Result:
-        """Run it into a folder, which also gets a copy of the experiment that repeats it; see :meth:`save`."""
+        """Run the experiment and write results and a copy of the experiment to a folder; see :meth:`save`."""
         ranks = transport or Alone()
         with ranks.together():
             algorithm = self._made("algorithm")
@@ -134,7 +133,7 @@ class Experiment:
         saved: list[bool] = []
 
         def keep(snapshot: object) -> None:
-            # At the first record the folder is known to be free for this run, and nothing has been computed yet.
+            # At the first record the folder is locked by this run, and nothing has been computed yet.
             if not saved and ranks.rank == 0:
                 self.save(out)
                 saved.append(True)
@@ -155,9 +154,9 @@ class Experiment:
             )
 
     def save(self, folder: str | Path) -> None:
-        """Write a copy into a folder, with the files it speaks of.
+        """Write a copy to a folder, with the files it names.
 
-        The copy has nothing to do with the original any more: the folder may move, the user's files may change.
+        The copy is independent of the original: the folder may move, and the user's files may change.
         """
         parts, inputs = dict(self.parts), dict[str, bytes]()
 
@@ -176,14 +175,14 @@ class Experiment:
 
     @cached_property
     def text(self) -> str:
-        """The experiment as TOML, with what was given on the command line in place."""
+        """The experiment as TOML, including options of the command line."""
         settings = {key: value for key, value in self.settings.items() if not isinstance(value, Mapping)}
         tables = {key: value for key, value in self.settings.items() if isinstance(value, Mapping)} | dict(self.parts)
         blocks = [_lines(settings), *(f"[{name}]\n{_lines(table)}" for name, table in tables.items())]
         return "\n\n".join(blocks) + "\n"
 
     def _resolved(self, table: Table) -> Table:
-        """Take the table's file to lie beside the settings file, unless its path is absolute."""
+        """Resolve the path of the table's file relative to the settings file."""
         return {**table, "file": str(self.path.parent / table["file"])} if "file" in table else table
 
 
@@ -192,8 +191,8 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
 
     Args:
         path: The TOML file.
-        optional: Tables and settings that the file may leave out here although a run needs them.
-        **overrides: Replacements for settings outside the tables; None leaves the file's.
+        optional: Tables and settings that the file may omit here although a run needs them.
+        **overrides: Replacements for settings outside the tables; None keeps the file's.
 
     Returns:
         The experiment; nothing is built yet.
@@ -213,7 +212,7 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
             found = "is missing" if table is None else f"is {shown(table)}, not a table"
             others = [key for key, value in content.items() if isinstance(value, dict)]
             for close in difflib.get_close_matches(name, others, n=1):
-                found = f"is missing; is it what [{close}] was meant to be?"
+                found = f"is missing; did you mean it by [{close}]?"
             raise SettingsError(
                 f"{where}: [{name}] {found}; write [{name}] and under it kind = ..., one of {', '.join(KINDS[name])}"
             )
@@ -232,13 +231,13 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
 
 
 def make(part: str, table: Table, where: str, **context: Any) -> Any:
-    """Return what a table describes.
+    """Build what a table describes.
 
     Args:
         part: ``"graph"``, ``"weights"``, ``"problem"`` or ``"algorithm"``.
-        table: The kind, and arguments for it.
-        where: What messages should say the table is part of.
-        **context: Arguments that the table may leave out, given if the kind takes them.
+        table: The kind and its arguments.
+        where: The file of the table, for messages.
+        **context: Arguments that the table may omit, passed if the kind accepts them.
     """
     arguments = _check_part(part, table, where, given=context)
     maker = KINDS[part][table["kind"]]
@@ -248,7 +247,7 @@ def make(part: str, table: Table, where: str, **context: Any) -> Any:
 
 
 def _usual_weights(graph: Any, folder: Path) -> Table:
-    """Return the weights where none are chosen: those in the graph's file of links, if any, or Metropolis weights."""
+    """Return the default weights: those in the graph's file of links, if any, or Metropolis weights."""
     file = graph.get("file") if isinstance(graph, dict) else None
     if isinstance(file, str) and inputs.has_weights(str(folder / file)):
         return {"kind": "edges", "file": file}
@@ -258,18 +257,18 @@ def _usual_weights(graph: Any, folder: Path) -> Table:
 def _run_keys() -> Keys:
     keys = keys_of(run)
     names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype")
-    return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, only by name
+    return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, by name only
 
 
 def _condition_keys() -> Keys:
-    return keys_of(Conditions) | {"graphs": (list[str] | None, False)}  # in a file, only by their files
+    return keys_of(Conditions) | {"graphs": (list[str] | None, False)}  # in a file, as files only
 
 
 def _check_part(part: str, table: Table, where: str, given: Table | None = None) -> dict[str, Any]:
     kinds = KINDS[part]
     where = f"{where}: [{part}]"
     if "kind" not in table:
-        raise SettingsError(f"{where} kind is missing; choose among {', '.join(kinds)}")
+        raise SettingsError(f"{where} kind is missing; choose from {', '.join(kinds)}")
     if not isinstance(table["kind"], str) or table["kind"] not in kinds:
         raise unknown(f"{where} kind", str(table["kind"]), list(kinds))
     rest = {key: value for key, value in table.items() if key != "kind"}

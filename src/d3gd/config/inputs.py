@@ -1,4 +1,4 @@
-"""A network, weights or data from a user's files, by the names that a settings file has for them."""
+"""Networks, weights and data from users' files, by their kinds in a settings file."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from d3gd.weights import check
 
 _LINKS = "a CSV file of source,target rows, as UTF-8 text"
 _DENSE = "a CSV file of n rows of n numbers, without a header"
-_GAPS = 10_000  # agents up to which numbers may leave out most of them
+_GAPS = 10_000  # up to this number of agents, most may have no link
 
 
 def edges(*, n: int | None = None, edges: Sequence[Sequence[int]] | None = None, file: str | None = None) -> Digraph:
@@ -27,9 +27,9 @@ def edges(*, n: int | None = None, edges: Sequence[Sequence[int]] | None = None,
 
     Args:
         n: The number of agents; by default just enough for the links.
-        edges: Pairs (source, target): the target listens to the source.
-        file: Or a CSV file with the columns ``source`` and ``target``, which hold the numbers 0, 1, ... or names. A
-            column ``weight`` gives the initial weights, unless others are chosen: see :func:`edge_weights`.
+        edges: Pairs (source, target): the target receives from the source.
+        file: Or a CSV file with the columns ``source`` and ``target``, which hold indices 0, 1, ... or names. A column
+            ``weight`` gives the initial weights, unless others are chosen: see :func:`edge_weights`.
 
     Returns:
         The graph; names become the agents' labels, in the order in which they appear.
@@ -55,15 +55,15 @@ def has_weights(file: str) -> bool:
 
 
 def edge_weights(graph: Digraph, file: str) -> CSR:
-    r"""Return the weights that a file of links gives, what is left to one being each agent's own.
+    r"""Return the weights in a file of links; each agent's weight on itself is the remainder to one.
 
     .. math::
         A_{ij} = \text{weight of } j \to i, \qquad A_{ii} = 1 - \sum_{j \ne i} A_{ij}
 
-    A row from an agent to itself gives :math:`A_{ii}` instead.
+    A row from an agent to itself sets :math:`A_{ii}` instead.
 
     Args:
-        graph: The graph that was read from the file.
+        graph: The graph read from the file.
         file: A CSV file with the columns ``source``, ``target`` and ``weight``.
 
     Returns:
@@ -77,13 +77,13 @@ def edge_weights(graph: Digraph, file: str) -> CSR:
         for link, (source, target) in zip(links, _agents(graph, links).tolist(), strict=True):
             value = _weight(link)
             if given.setdefault((target, source), value) != value:
-                raise WeightsError(f"line {link.line} gives a link another weight than a line before; keep one")
+                raise WeightsError(f"line {link.line} repeats a link with a different weight; keep one")
         heard = np.bincount([target for target, _ in given], list(given.values()), minlength=graph.n)
         for i in [i for i in range(graph.n) if (i, i) not in given]:
             if not heard[i] < 1:
                 raise WeightsError(
                     f"the weights of the links into {graph.name(i)} sum to {heard[i]:g}; they must sum to less than 1, "
-                    "since what is left is its weight on itself"
+                    "since the remainder is its weight on itself"
                 )
             given[i, i] = 1 - heard[i]
         rows, columns = np.array(list(given)).T
@@ -91,10 +91,10 @@ def edge_weights(graph: Digraph, file: str) -> CSR:
 
 
 def links_among(graph: Digraph, file: str) -> Digraph:
-    """Return a graph on the agents of another one, by their names if they have any.
+    """Return a graph on the agents of another graph, identified by their names if they have any.
 
     Args:
-        graph: The graph whose agents they are.
+        graph: The graph that defines the agents.
         file: A CSV file as for :func:`edges`.
     """
     links = _read_links(Path(file))
@@ -137,7 +137,7 @@ def softmax_table(
     Args:
         file: A .csv file with a header, or a .npz file; see ``d3gd.data.read_table``.
         label: The column, or the array, that holds the classes 0, 1, ...
-        agents: See ``d3gd.problems.label_skewed_classification`` for this and all that follows.
+        agents: Number of agents; see ``d3gd.problems.label_skewed_classification``, also for the other arguments.
         alpha: Dirichlet concentration of the agents' class proportions.
         seed: Key of the division and of the mini-batches.
         regularization: Factor of half the squared norm.
@@ -193,7 +193,7 @@ def _read_links(path: Path) -> list[_Link]:
 
 
 def _graph_of(links: Sequence[_Link], path: Path, n: int | None) -> Digraph:
-    """Return the graph of a file's links, whose agents have numbers or names."""
+    """Return the graph of a file's links, whose agents have indices or names."""
     names = list(dict.fromkeys(name for link in links for name in (link.source, link.target)))
     with _about(path, GraphError):
         if _numbered(names):
@@ -216,7 +216,7 @@ def _agents(graph: Digraph, links: Sequence[_Link]) -> Ints:
     number = {name: i for i, name in enumerate(labels)}
     strangers = [name for name in names if name not in number]
     if strangers:
-        raise GraphError(f"{shown(strangers[0])} is no agent of the network; correct it")
+        raise GraphError(f"{shown(strangers[0])} is not an agent of the network; correct the name")
     return np.array([number[name] for name in names]).reshape(-1, 2)
 
 
@@ -231,14 +231,14 @@ def _agent(name: str) -> int:
 
 
 def _size(pairs: Sequence[Sequence[Any]]) -> int:
-    """Return how many agents links speak of, if most of them have a link."""
+    """Return the number of agents, or raise an error if most of them have no link."""
     agents = [plain(agent) for pair in pairs for agent in pair]
     if not all(type(agent) is int for agent in agents):
-        raise GraphError("edges holds what is no agent; give pairs of whole numbers, 0 or more")
+        raise GraphError("edges must hold agents; give pairs of whole numbers, 0 or more")
     n = 1 + max(agents, default=0)
     if n > max(_GAPS, 2 * len(pairs)):
         raise GraphError(
-            f"agents go up to {shown(n - 1)}, but {len(pairs)} links speak of {len(set(agents))} only; number the "
+            f"agents go up to {shown(n - 1)}, but {len(pairs)} links name {len(set(agents))} only; number the "
             "agents 0, 1, 2, ... without gaps, or give them names in a file"
         )
     return n
@@ -254,7 +254,7 @@ def _weight(link: _Link) -> float:
 
 @contextmanager
 def _about(path: str | Path, error: type[D3GDError]) -> Iterator[None]:
-    """Let errors say which file they are about."""
+    """Add the file to errors."""
     try:
         yield
     except D3GDError as cause:

@@ -1,4 +1,4 @@
-"""Signatures as the schema of tables: which keys they take, of which types, and what to say when one is wrong."""
+"""Signatures as the schema of tables: their keys and types, and the errors about them."""
 
 import difflib
 import inspect
@@ -18,8 +18,8 @@ from d3gd.validation import shortened, shown
 Table: TypeAlias = Mapping[str, Any]
 Keys: TypeAlias = dict[str, tuple[Any, bool]]  # per key: its type, and whether it must be given
 
-_NOT_IN_A_FILE = {"graph", "block"}  # arguments that come from elsewhere
-_Seed = Annotated[int, msgspec.Meta(ge=0)]  # whatever it is the key of, NumPy takes no negative one
+_NOT_IN_A_FILE = {"graph", "block"}  # arguments that are not in a file
+_Seed = Annotated[int, msgspec.Meta(ge=0)]  # NumPy accepts no negative seed
 _WORDS = {
     _Seed: "a whole number, 0 or more",
     int: "a whole number",
@@ -30,7 +30,7 @@ _WORDS = {
 
 
 def keys_of(maker: Callable[..., Any]) -> Keys:
-    """Return the keys that a function or a dataclass takes, each with its type and whether it must be given."""
+    """Return the keys of a function or dataclass, each with its type and whether it is required."""
     hints = typing.get_type_hints(maker)
     return {
         name: (_Seed if name == "seed" else hints[name], parameter.default is parameter.empty)
@@ -40,15 +40,15 @@ def keys_of(maker: Callable[..., Any]) -> Keys:
 
 
 def unknown(what: str, found: str, allowed: Sequence[str]) -> SettingsError:
-    """Return the error for a name that is none of those allowed, with the closest of them."""
+    """Return the error for an unknown name, with the closest of those allowed."""
     close = difflib.get_close_matches(found, allowed, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return SettingsError(f"{what} {shown(found)} is not known; {hint}choose among {', '.join(allowed) or 'none'}")
+    return SettingsError(f"{what} {shown(found)} is not known; {hint}choose from {', '.join(allowed) or 'none'}")
 
 
 @contextmanager
 def prefixed(where: str, *, but: tuple[type[D3GDError], ...] = ()) -> Iterator[None]:
-    """Let errors say where the value that caused them was found."""
+    """Add the location of a value to the errors that it causes."""
     try:
         yield
     except but:
@@ -62,14 +62,14 @@ def prefixed(where: str, *, but: tuple[type[D3GDError], ...] = ()) -> Iterator[N
 def checked(
     table: Table, keys: Keys, where: str, *, optional: Collection[str] = (), also: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return a table's values in the types asked for, or say which key is wrong.
+    """Return a table's values in their declared types, or raise an error that names the invalid key.
 
     Args:
         table: The table.
-        keys: What it may hold.
-        where: What messages say the table is.
-        optional: Keys that need not be given here although they must be given in all.
-        also: What else to mention where a key is not known.
+        keys: Its allowed keys.
+        where: The name of the table in messages.
+        optional: Required keys that may be missing here.
+        also: Further names to mention if a key is not known.
     """
     for key in table:
         if key not in keys:
@@ -98,7 +98,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
 
 
 def words(hint: Any) -> str:
-    """Return a type as one would say it.
+    """Return a type in words.
 
     Example:
         >>> words(float | list[float] | None)
@@ -129,7 +129,7 @@ def _many(option: Any) -> str:
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or the one type there is."""
+    """Return the members of a union, or the type itself."""
     return typing.get_args(hint) if typing.get_origin(hint) in (Union, UnionType) else (hint,)
 
 
@@ -140,7 +140,7 @@ def _choices(hint: Any) -> list[str]:
 
 
 def to_toml(value: Any) -> str:
-    """Return a value as TOML writes it."""
+    """Return a value as TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

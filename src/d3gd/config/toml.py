@@ -1,4 +1,4 @@
-"""TOML from outside: settings files, and values typed on a command line."""
+"""Reading TOML: settings files, and values on a command line."""
 
 import tomllib
 from pathlib import Path
@@ -8,12 +8,12 @@ from d3gd import reading
 from d3gd.errors import SettingsError
 from d3gd.validation import WHOLE, shown
 
-_LONGEST = 8 * 2**20  # bytes of a settings file
-_DEEPEST = 8  # tables and lists in each other: an experiment needs three
+_LONGEST = 8 * 2**20  # limit on the bytes of a settings file
+_DEEPEST = 8  # limit on nested tables and lists: an experiment needs three
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return what a settings file holds."""
+    """Return the content of a settings file."""
     text = reading.text(path, f"a TOML file, or write one with: d3gd init {path}", limit=_LONGEST, error=SettingsError)
     try:
         return _sound(tomllib.loads(text))
@@ -22,7 +22,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def value_of(text: str) -> Any:
-    """Return a value that was typed outside a file: as TOML reads it, or else as the text it is.
+    """Return a value typed on a command line, parsed as TOML, or as text if it is not TOML.
 
     Example:
         >>> value_of("0.5"), value_of("true"), value_of("local")
@@ -35,7 +35,7 @@ def value_of(text: str) -> Any:
 
 
 def _sound(content: dict[str, Any]) -> dict[str, Any]:
-    """Return what a TOML file holds, unless numbers or tables in it go beyond what TOML promises or anyone needs."""
+    """Return the content of a TOML file, or raise an error if numbers or nesting exceed the limits."""
     ahead: list[Any] = [content]
     for _ in range(_DEEPEST):
         for value in ahead:

@@ -1,4 +1,4 @@
-"""Data for the problems: synthetic, real, and the user's own."""
+"""Data for the problems: synthetic, real, and from users' files."""
 
 from d3gd.data.bundled import breast_cancer, digits, wine
 from d3gd.data.mixture import dirichlet_mixture

@@ -1,4 +1,4 @@
-"""Real data sets that come with scikit-learn, so that nothing is downloaded."""
+"""Real data sets from scikit-learn, without downloads."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def digits(*, constant: bool = True) -> tuple[Floats, Ints]:
 
 
 def breast_cancer() -> tuple[Floats, Ints]:
-    """Measurements of cell nuclei, each standardised, a constant appended: shape (569, 31), labels 0 and 1.
+    """Measurements of cell nuclei, standardized, with a constant column: shape (569, 31), labels 0 and 1.
 
     Reference:
         Wolberg, Mangasarian, Street and Street, "Breast cancer Wisconsin (diagnostic)", UCI repository, 1995.
@@ -35,7 +35,7 @@ def breast_cancer() -> tuple[Floats, Ints]:
 
 
 def wine() -> tuple[Floats, Ints]:
-    """Chemical analyses of wines, each standardised, a constant appended: shape (178, 14), labels 0 to 2.
+    """Chemical analyses of wines, standardized, with a constant column: shape (178, 14), labels 0 to 2.
 
     Reference:
         Aeberhard and Forina, "Wine", UCI repository, 1991.

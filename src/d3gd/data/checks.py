@@ -1,4 +1,4 @@
-"""What describes a division of data among agents: sizes, label skew, blocks and labels, each checked once."""
+"""Checks of the arguments of data generation and division: sizes, label skew, blocks and labels."""
 
 import math
 from collections.abc import Sequence
@@ -10,22 +10,22 @@ from d3gd.arrays import Array, Floats, Ints
 from d3gd.errors import ProblemError
 from d3gd.validation import count, shown
 
-_LEAST_ALPHA = 1e-6  # one class per agent already; far below, logarithms overflow
+_LEAST_ALPHA = 1e-6  # already one class per agent; far below, logarithms overflow
 _MOST = 1 << 34  # numbers in one array: 128 GiB
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Refuse anything but whole numbers of 1 or more, none of which alone is too large for an array."""
+    """Raise an error unless all sizes are whole numbers of 1 or more that fit an array."""
     for name, value in sizes.items():
         count(name, value, least=1, error=ProblemError)
         check_room(**{name: value})
 
 
 def check_room(**sizes: int) -> None:
-    """Refuse an array of these sizes that is larger than any memory, before it is made."""
+    """Raise an error if an array of these sizes would be too large, before it is allocated."""
     if math.prod(map(int, sizes.values())) > _MOST:
-        told = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-        raise ProblemError(f"{told}: an array may hold {_MOST:,} numbers; make it smaller")
+        shape = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+        raise ProblemError(f"{shape}: an array may hold {_MOST:,} numbers; choose smaller ones")
 
 
 def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
@@ -42,7 +42,7 @@ def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
 
 
 def check_block(block: Ints | Sequence[int] | None, agents: int) -> Ints:
-    """Return the agents whose data to make, by default all."""
+    """Return the agents whose data to generate, by default all."""
     if block is None:
         return np.arange(agents)
     chosen = np.asarray(block)
@@ -55,7 +55,7 @@ def check_block(block: Ints | Sequence[int] | None, agents: int) -> Ints:
 
 
 def check_labels(y: Array, name: str) -> Ints:
-    """Return labels once they are whole numbers of 0 or more; ``name`` says in messages whose they are."""
+    """Return labels, or raise an error unless they are whole numbers of 0 or more; ``name`` is their owner."""
     advice = "number the classes with integers 0, 1, 2, ..."
     if y.dtype.kind not in "iu":
         raise ProblemError(f"{name} has labels of type {y.dtype}; {advice}")

@@ -35,16 +35,16 @@ def dirichlet_mixture(
         \mu_c \sim N(0, I), \qquad p_i \sim \mathrm{Dirichlet}(\alpha_i), \qquad
         m_i \sim \mathrm{Multinomial}(M, p_i), \qquad x \sim N(\mu_c, I) \text{ for } m_{ic} \text{ samples}
 
-    Every agent has its own key (seed, agent), so a block made alone equals its rows of the whole bitwise.
+    Every agent has its own key (seed, agent), so a block generated alone is bitwise equal to its rows of the whole.
 
     Args:
         agents: Number of agents in the network.
         alpha: Concentration, one for all or one per agent; small means that an agent sees few classes.
         seed: Key of all draws.
         classes: Number of classes.
-        features: Numbers in a sample.
+        features: Number of features.
         samples: Samples of each agent.
-        block: Agents whose data to make; by default all.
+        block: Agents whose data to generate; by default all.
 
     Returns:
         Features of shape (block, samples, features) and labels of shape (block, samples), sorted by class.
@@ -69,7 +69,7 @@ def dirichlet_mixture(
 
 
 def mixture_test_set(*, seed: int, classes: int, features: int, samples: int) -> tuple[Floats, Ints]:
-    """Test samples of the same Gaussian classes, all equally likely, under a key of their own."""
+    """Test samples of the same Gaussian classes, all equally likely, with a separate key."""
     draw = generator(seed, _TEST)
     y = draw.integers(classes, size=samples)
     X = class_means(seed=seed, classes=classes, features=features)[y]
@@ -79,7 +79,7 @@ def mixture_test_set(*, seed: int, classes: int, features: int, samples: int) ->
 def mixture_with_test_set(
     *, test_samples: int, seed: int, classes: int, features: int, **train: Any
 ) -> tuple[Floats, Ints, tuple[Floats, Ints] | None]:
-    """What `dirichlet_mixture` and `mixture_test_set` draw from one seed; no test set for no test samples."""
+    """The draws of `dirichlet_mixture` and `mixture_test_set` from one seed; None without test samples."""
     count("test_samples", test_samples, least=0, error=ProblemError)
     X, y = dirichlet_mixture(seed=seed, classes=classes, features=features, **train)
     if not test_samples:
@@ -91,7 +91,7 @@ def mixture_with_test_set(
 def dirichlet(draw: np.random.Generator, alpha: float, classes: int) -> Floats:
     r"""One symmetric Dirichlet draw that stays finite for any positive alpha.
 
-    Uses that :math:`\Gamma(\alpha) \sim \Gamma(\alpha + 1)\, U^{1/\alpha}` and normalises the logarithms:
+    Uses that :math:`\Gamma(\alpha) \sim \Gamma(\alpha + 1)\, U^{1/\alpha}` and normalizes the logarithms:
     for alpha near zero every gamma variate itself underflows.
     """
     logs = np.log(draw.standard_gamma(alpha + 1.0, size=classes))

@@ -1,4 +1,4 @@
-"""A user's own table."""
+"""Reading of users' tables."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -98,7 +98,7 @@ def _checked_npz(X: Array, y: Array, path: Path, name: str, label: str) -> tuple
 
 
 def _require_classes(labels: Array, where: Callable[[int], str]) -> None:
-    """Refuse labels that do not number classes; where one is so large that most have no sample, its gaps."""
+    """Raise an error unless labels number classes 0, 1, ..., most of which have samples."""
     wrong = np.flatnonzero(~((labels >= 0) & (labels == np.floor(labels))))
     if wrong.size:
         raise ProblemError(

@@ -1,4 +1,4 @@
-"""Dividing a labelled set: among agents, and into training and test data."""
+"""Division of a labelled data set among agents, and into training and test data."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _SPLIT, _HOLD_OUT = 4, 5  # key tags: one independent family of draws each
 def split_by_label(
     X: Array, y: Array, *, agents: int, alpha: float | Sequence[float], seed: int = 0
 ) -> list[tuple[Array, Array]]:
-    r"""Equal parts of a labelled set with Dirichlet label skew; no sample is given twice.
+    r"""Equal parts of a labelled data set with Dirichlet label skew; no sample is used twice.
 
     Each class is shuffled into a stack. In random order, every agent i draws class proportions
     :math:`p_i \sim \mathrm{Dirichlet}(\alpha_i)` over all classes and fills its
@@ -27,11 +27,11 @@ def split_by_label(
     2. take as many of each class as its stack still holds;
     3. repeat from 1 until no place is free.
 
-    Where p_i gives the classes that are left no probability at all, their remaining sizes stand in for it.
-    N mod n samples stay unused. An agent's samples come class by class.
+    If p_i gives the remaining classes zero probability, their remaining sizes are used instead. N mod n samples stay
+    unused. An agent's samples are sorted by class.
 
     Args:
-        X: Features; the first axis counts the samples.
+        X: Features; first axis: samples.
         y: Integer labels of 0 or more, shape (samples,).
         agents: Number of parts.
         alpha: Concentration, one for all or one per agent; small means that an agent sees few classes.
@@ -71,21 +71,21 @@ def _available(proportions: Floats, left: Ints) -> Floats:
     open_classes = np.where(left > 0, proportions, 0.0)
     if open_classes.max() == 0.0:
         open_classes = left.astype(np.float64)
-    open_classes /= open_classes.max()  # first to the scale of one: their sum may be too small to divide by
+    open_classes /= open_classes.max()  # rescaled first: their sum may underflow
     shares: Floats = open_classes / open_classes.sum()
     return shares
 
 
 def hold_out(X: Array, y: Array, *, fraction: float, seed: int = 0) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Set a stratified share of the samples apart as test data.
+    """Hold out a stratified share of the samples as test data.
 
-    The test set has the nearest whole number to fraction * N samples; each class gives its proportional share
+    The test set has the nearest whole number to fraction * N samples; each class contributes its proportional share
     rounded down, and the classes with the largest remainders one more.
 
     Args:
-        X: Features; the first axis counts the samples.
+        X: Features; first axis: samples.
         y: Integer labels of 0 or more, shape (samples,).
-        fraction: Of the samples that go to the test set, at least 0 and below 1.
+        fraction: The share of samples in the test set, at least 0 and below 1.
         seed: Key of the draw.
 
     Returns:

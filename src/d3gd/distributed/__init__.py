@@ -1,1 +1,1 @@
-"""Agents on several processes: who holds whom, what crosses between them, and a rank's part of a problem."""
+"""Agents on several processes: the partition, the rows exchanged between ranks, and a rank's part of a problem."""

@@ -1,4 +1,4 @@
-"""A rank's agents and the rows that cross its border: verbs of the network that need other ranks."""
+"""The exchange of rows between ranks: the operations of the network that need other ranks."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +18,14 @@ S = TypeVar("S")
 
 
 class _Rounds(NamedTuple):
-    """The rounds across a border."""
+    """The rounds between ranks, by the arrays exchanged."""
 
     border: Border
     planned: dict[Kind, Round]
 
 
 class Halo:
-    """What a rank sends to others and keeps of theirs.
+    """The rows that a rank exchanges with other ranks.
 
     Args:
         graph: The whole network.
@@ -33,8 +33,8 @@ class Halo:
 
     Attributes:
         block: This rank's part of the network.
-        wire_bytes: The payload that this rank has sent to others in rounds. A row goes to a rank once, however
-            many agents hear it there; with one agent per rank, the sum over ranks is the metric ``bytes``.
+        wire_bytes: The payload that this rank has sent to others. A row goes to a rank once, regardless of how many
+            agents hear it there; with one agent per rank, the sum over ranks is the metric ``bytes``.
     """
 
     def __init__(self, graph: Digraph, transport: Transport) -> None:
@@ -51,18 +51,18 @@ class Halo:
     def exchange(
         self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool], over: Bools | None = None
     ) -> tuple[Mapping[str, Received], Callable[[], None] | None]:
-        """Send rows to all who hear this block, and return the rows of all whom it hears, and what waits for them.
+        """Send rows to the ranks that hear this block; return the received rows and a function that waits for them.
 
         Args:
-            arrays: What to send, by name.
-            apart: Tells of which shape arrays are wanted in two parts, own rows and others: see :class:`Received`.
-            over: Which of the block's edges are used, by both ends of a link; by default all. Rows that come along none
-                of them are zero.
+            arrays: The rows to send, by name.
+            apart: Whether to keep own and received rows of an array of a given shape separate: see :class:`Received`.
+            over: The edges in use, a mask over the block's edges that agrees with the other ends; by default all. Rows
+                that are received along no edge are zero.
         """
         if self._whole:
             return {name: Received(array) for name, array in arrays.items()}, None
         rounds = self._all if over is None else self._over(over)
-        # Everything here is done in every round, while others wait: for messages of 100 kB, calls are what costs.
+        # This runs in every round while others wait: for messages of 100 kB, the calls dominate the cost.
         kind = tuple([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
         plan = rounds.planned.get(kind)
         if plan is None:
@@ -76,7 +76,7 @@ class Halo:
         for name, whole in delivery.arrays.items():
             rows[name] = Received(arrays[name], whole, loan)
             if name not in plan.apart:
-                rows[name].joined()  # while messages are on their way
+                rows[name].joined()  # while messages are in flight
         if not delivery.unpack:
             return rows, under_way.wait
 
@@ -88,7 +88,7 @@ class Halo:
         return rows, arrive
 
     def _over(self, edges: Bools) -> _Rounds:
-        """Return the rounds over some edges; from one to the next they are mostly the same."""
+        """Return the rounds over some edges, which mostly equal the last ones."""
         used, rounds = self._some
         if not np.array_equal(used, edges):
             rounds = _Rounds(self._parts.narrowed(self.block, self.block.edges[edges]), {})
@@ -96,9 +96,9 @@ class Halo:
         return rounds
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
-        """Return the tables of all whom this block hears, and which of their rows are fresh; only those travel.
+        """Return the tables of the block's sources, and a mask of their new rows; only these are sent.
 
-        How many rows an agent sends varies, so that the counts go ahead of them.
+        The number of rows varies, so counts are sent first.
         """
         if self._whole:
             return table, fresh
@@ -106,34 +106,34 @@ class Halo:
         counts = {p: np.count_nonzero(fresh[rows], axis=1) for p, rows in block.sends.items()}
         coming = {p: np.empty(places.stop - places.start, dtype=np.int64) for p, places in block.receives.items()}
         self.transport.swap(counts, coming, "relay counts")
-        row = np.dtype([("whose", np.int64), ("told", table.dtype, (length,))])
+        row = np.dtype([("whose", np.int64), ("row", table.dtype, (length,))])
         sends: dict[int, Array] = {}
         for peer, rows in block.sends.items():
             sender, whose = np.nonzero(fresh[rows])
             sends[peer] = np.empty(len(whose), dtype=row)
-            sends[peer]["whose"], sends[peer]["told"] = whose, table[rows[sender], whose]
+            sends[peer]["whose"], sends[peer]["row"] = whose, table[rows[sender], whose]
             self.wire_bytes += sends[peer].nbytes
         receives: dict[int, Array] = {p: np.empty(int(count.sum()), dtype=row) for p, count in coming.items()}
         self.transport.swap(sends, receives, f"relay {table.dtype}[{length}]")
         tables = np.zeros((len(block.heard), *table.shape[1:]), dtype=table.dtype)
         news = np.zeros((len(block.heard), table.shape[1]), dtype=bool)
         tables[self._own], news[self._own] = table, fresh
-        for peer, told in receives.items():
+        for peer, received in receives.items():
             places = block.receives[peer]
             sender = np.repeat(np.arange(places.start, places.stop), coming[peer])
-            tables[sender, told["whose"]], news[sender, told["whose"]] = told["told"], True
+            tables[sender, received["whose"]], news[sender, received["whose"]] = received["row"], True
         return tables, news
 
     def everyone(self, values: Array) -> Array:
-        """Return all agents' values in their order, on every rank."""
+        """Return all agents' values in agent order, on every rank."""
         return self._joined(values, self._agents)
 
     def everywhere(self, values: Array) -> Array:
-        """Return the values of all edges in their order, on every rank."""
+        """Return the values of all edges in CSR order, on every rank."""
         return self._joined(values, self._edges)
 
     def total(self, values: Array) -> Array:
-        """Return the sum over ranks. For metrics only: its bits depend on the number of ranks."""
+        """Return the sum over ranks. For metrics only: rounding depends on the number of ranks."""
         return values if self._whole else self.transport.each(values).sum(axis=0)
 
     def _joined(self, values: Array, places: Sequence[Ints], to: int | None = None) -> Array:
@@ -146,7 +146,7 @@ class Halo:
         return whole
 
     def join(self, state: Any) -> dict[str, Array]:
-        """Return the state of all agents as named arrays; on rank 0, others get what nobody should use."""
+        """Gather the state of all agents on rank 0, as named arrays; the result on other ranks is undefined."""
         arrays, kind = flatten(state), {} if self._whole else kinds(state)
         places = {"agent": self._agents, "edge": self._edges}
         return {
@@ -155,17 +155,17 @@ class Halo:
         }
 
     def split(self, template: S, arrays: dict[str, Array]) -> S:
-        """Return this rank's part of a state that only rank 0 has, as :meth:`join` gave it.
+        """Return this rank's part of a state that only rank 0 holds, as returned by :meth:`join`.
 
         Args:
-            template: A state of this rank, whose shapes say what to expect.
-            arrays: The state of all agents; on other ranks than 0 it does not matter.
+            template: A state of this rank, which defines names and shapes.
+            arrays: The state of all agents; ignored on ranks other than 0.
         """
         if self._whole:
             return restore(template, arrays)
         places = {"agent": self._agents, "edge": self._edges}
         own: dict[str, Array] = {}
-        shapes = self.transport.told(json.dumps({name: array.shape[1:] for name, array in arrays.items()}))
+        shapes = self.transport.broadcast(json.dumps({name: array.shape[1:] for name, array in arrays.items()}))
         template = expecting(template, json.loads(shapes), len(self.block.edges))
         kind = kinds(template)
         for name, expected in flatten(template).items():

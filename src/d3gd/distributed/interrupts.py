@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in a run: obeyed by all ranks at the same iteration, so that a checkpoint can be written."""
+"""Ctrl-C and SIGTERM in a run: all ranks stop at the same iteration, so that a checkpoint can be written."""
 
 import signal
 import threading
@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NamedTuple
 
-_ECHO = 2.0  # seconds in which a second one is the first, passed on by the launcher as well as by the terminal
-TERMINATED = 143  # the exit code that a shell reports of a process which SIGTERM ended
+_ECHO = 2.0  # seconds in which a second signal is the first again, sent by both launcher and terminal
+TERMINATED = 143  # the exit code of a process ended by SIGTERM
 
 
 class TerminatedError(SystemExit):
-    """SIGTERM: a run has written its checkpoint, and the process is to end."""
+    """SIGTERM: the run has written its checkpoint, and the process ends."""
 
     def __init__(self) -> None:
         super().__init__(TERMINATED)
 
 
 class Noted(NamedTuple):
-    """What a rank was asked for since a run began."""
+    """The signals that a rank has received since the start of a run."""
 
     interrupt: bool = False
     terminate: bool = False
@@ -28,18 +28,18 @@ class Noted(NamedTuple):
 
 @contextmanager
 def noted(*, together: bool, terminate: bool) -> Iterator[Callable[[], Noted]]:
-    """Let signals wait for a moment at which a run can stop.
+    """Defer signals until the run can stop.
 
-    On several ranks they are noted instead of stopping one rank wherever it happens to be; a second Ctrl-C stops as
-    usual. Alone, Ctrl-C stays what it is, and SIGTERM raises :class:`TerminatedError` as Ctrl-C would raise
-    KeyboardInterrupt. Only a process's main thread can do so; a handler of SIGTERM that the user has set stays.
+    On several ranks signals are recorded instead of stopping one rank at an arbitrary point; a second Ctrl-C stops at
+    once. In a single process, Ctrl-C is not changed, and SIGTERM raises :class:`TerminatedError` as Ctrl-C raises
+    KeyboardInterrupt. This needs the main thread; a user's handler of SIGTERM is kept.
 
     Args:
         together: Whether there are several ranks.
-        terminate: Whether SIGTERM is of interest; else it ends the process as usual.
+        terminate: Whether to handle SIGTERM; else it ends the process as usual.
 
     Yields:
-        What was noted so far.
+        A function that returns the signals so far.
     """
     interrupts: list[float] = []
     terminates: list[float] = []
@@ -51,7 +51,7 @@ def noted(*, together: bool, terminate: bool) -> Iterator[Callable[[], Noted]]:
 
     def end(number: int, frame: FrameType | None) -> None:
         terminates.append(time.monotonic())
-        if not together and len(terminates) == 1:  # later ones must not disturb the writing of the checkpoint
+        if not together and len(terminates) == 1:  # later ones must not interrupt the writing of the checkpoint
             raise TerminatedError
 
     main = threading.current_thread() is threading.main_thread()

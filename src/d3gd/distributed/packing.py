@@ -1,4 +1,4 @@
-"""What goes into which message when a rank exchanges rows with its peers."""
+"""Packing of rows into messages between ranks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from d3gd.distributed.partition import Border, runs_of
 from d3gd.errors import TransportError
 from d3gd.transports.base import Messages, Transport
 
-Kind: TypeAlias = tuple[tuple[str, np.dtype, tuple[int, ...]], ...]  # name, numbers and shape of a row, per array
+Kind: TypeAlias = tuple[tuple[str, np.dtype, tuple[int, ...]], ...]  # name, dtype and shape of a row, per array
 
 _EXCHANGED = (np.float64, np.float32)
 
@@ -22,41 +22,41 @@ class _Piece(NamedTuple):
 
     name: str
     dtype: np.dtype
-    shape: tuple[int, ...]  # the rows' number first
+    shape: tuple[int, ...]  # first axis: rows
     place: slice  # in the message's bytes
 
 
 class _Message(NamedTuple):
-    """What a peer gets, or sends, in one piece of memory."""
+    """A message to or from a peer, in one buffer."""
 
     peer: int
-    rows: slice | Ints  # which of the block's agents, or where in what it hears
+    rows: slice | Ints  # indices of the block's agents, or of the received rows
     pieces: list[_Piece]
     size: int  # bytes
 
     @property
     def straight(self) -> bool:
-        """Whether it is rows of one array as they lie in memory."""
+        """Whether it is contiguous rows of one array."""
         return len(self.pieces) == 1 and isinstance(self.rows, slice)
 
 
 class Round:
-    """How arrays travel, each time that these are exchanged.
+    """The messages of an exchange of given arrays, reused in every round.
 
-    Arrays are packed into one message per peer. The rows of one that is large by the measure of the transport travel by
-    themselves, from where they are to where they are wanted: in one message if they lie together, in one for each run
-    of rows that do if those are still large, and else in a copy. Both sides follow the same rule.
+    Arrays are packed into one message per peer. Rows of an array that is large for the transport are sent separately
+    and in place: in one message if they are contiguous, in one per contiguous run if the runs are still large, and else
+    as a copy. Both sides follow the same rule.
 
     Args:
-        border: What crosses from and to the rank.
+        border: The rows to send and to receive.
         kind: The arrays.
-        transport: The ranks; it says from how many bytes on rows travel by themselves.
-        apart: Tells of which shape arrays are wanted in two parts, own rows and others.
+        transport: The ranks; it defines from which size on rows are sent separately.
+        apart: Whether to keep own and received rows of an array of a given shape separate.
 
     Attributes:
         apart: The names of those arrays.
-        what: The round in words; ranks whose words differ do not fit together.
-        wire_bytes: What the rank sends each time.
+        what: A description of the round, which must be equal on all ranks.
+        wire_bytes: The bytes that the rank sends in each round.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Round:
         self.wire_bytes = sum(message.size for message in self._sends)
 
     def sends(self, arrays: dict[str, Array]) -> Messages:
-        """Return the messages to send: rows where they are, if they lie together, or else in memory of the round.
+        """Return the messages to send: contiguous rows in place, others copied to a buffer of the round.
 
-        What was sent the last time must have left.
+        The messages of the last round must have been sent.
         """
         messages: list[tuple[int, Any]] = []
         for (peer, rows, pieces, _), (packed, buffer) in zip(self._sends, self._packed, strict=True):
@@ -99,22 +99,22 @@ class Round:
                 if isinstance(rows, slice):
                     piece[:] = arrays[name][rows]
                 else:
-                    np.take(arrays[name], rows, axis=0, out=piece, mode="clip")  # "raise" would copy once more
+                    np.take(arrays[name], rows, axis=0, out=piece, mode="clip")  # "raise" would make another copy
             messages.append((peer, buffer))
         return messages
 
     def delivery(self) -> "Loan":
-        """Lend memory for what arrives. Messages of the last round must have arrived."""
+        """Lend buffers for the received rows. Messages of the last round must have arrived."""
         free = self._free
         delivery = free.pop() if free else Delivery(self._kind, self._heard, self._receives, self._transport)
         return Loan(delivery, free)
 
     def _messages(self, peer: int, rows: Ints, runs: Sequence[int]) -> list[_Message]:
-        """Divide arrays among messages; what is told of ``rows`` and ``runs`` is the same on both sides."""
+        """Divide arrays among messages; ``rows`` and ``runs`` must have equal lengths on both sides."""
         messages: list[_Message] = []
         small: list[tuple[str, np.dtype, tuple[int, ...]]] = []
         ends = np.cumsum([0, *runs]).tolist()
-        # The widest numbers first, so that all stay aligned in a packed message.
+        # The widest dtype first, so that all arrays are aligned in a packed message.
         for array in sorted(self._kind, key=lambda array: -array[1].itemsize):
             size = len(rows) * _row_bytes(array)
             if size < self._transport.large:
@@ -128,18 +128,18 @@ class Round:
 
 
 class Delivery:
-    """Memory for what one round brings; fresh pages cost as much as the copy into them, so it is used again.
+    """Buffers for the received rows, reused because page faults on new memory cost as much as the copy.
 
     Args:
         kind: The arrays.
-        heard: How many rows each has.
-        messages: What arrives.
+        heard: The number of rows of each array.
+        messages: The messages to receive.
         transport: The ranks.
 
     Attributes:
-        arrays: All rows of each array; only those of others are filled by messages, and those that never come are zero.
+        arrays: All rows of each array; messages fill those of other ranks, and unsent rows are zero.
         receives: The messages' senders, and buffers to receive them.
-        unpack: What to copy where once they have arrived.
+        unpack: The copies to make after arrival.
     """
 
     def __init__(self, kind: Kind, heard: int, messages: Sequence[_Message], transport: Transport) -> None:
@@ -158,11 +158,11 @@ class Delivery:
 
 
 class Loan:
-    """A delivery while somebody may read it; the end of the loan makes its memory free for another round.
+    """A delivery that may still be read; when the loan ends, its buffers can be reused.
 
     Args:
-        delivery: What is lent.
-        free: Where it returns to.
+        delivery: The buffers.
+        free: The list to which they return.
     """
 
     __slots__ = ("_free", "delivery")

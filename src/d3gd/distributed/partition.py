@@ -1,4 +1,4 @@
-"""Agents on ranks: who lives where, and whose rows cross from one rank to another."""
+"""The partition of agents among ranks, and the rows that they exchange."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from d3gd.digraph import Digraph
 from d3gd.errors import SettingsError
 
 _REFINED_UP_TO = 2000  # agents: beyond that, refining takes longer than it saves
-_TRIED = 16  # agents of each rank
+_TRIED = 16  # agents of each rank that are tried in an exchange
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The agents of one rank and what crosses its border.
+    """The agents of one rank and the rows that it exchanges with other ranks.
 
     Attributes:
         agents: The rank's agents, ascending.
-        edges: The places of the edges into them in the graph's CSR order.
-        heard: Whose rows they read: first the rank's own agents, then others' by rank, each ascending, so that
-            what comes from a rank has one place in memory.
-        sends: For every rank that hears this one, which of the rank's agents it hears, as places in ``agents``.
-        receives: For every rank that this one hears, where its rows go in ``heard``.
-        runs: For every rank that this one hears, how many of its rows lie together there, run after run.
+        edges: The indices of their in-edges in the graph's CSR order.
+        heard: The agents whose rows they read: first the rank's own, then others' by rank, each ascending, so that the
+            rows from a rank are contiguous.
+        sends: For every rank that hears this one, the agents that it hears, as positions in ``agents``.
+        receives: For every rank that this one hears, the positions of its rows in ``heard``.
+        runs: For every rank that this one hears, the lengths of the contiguous runs of its rows.
     """
 
     agents: Ints
@@ -39,19 +39,19 @@ class Block:
 
     @cached_property
     def border(self) -> "Border":
-        """All that crosses."""
+        """The rows exchanged over all edges."""
         receives = {peer: np.arange(places.start, places.stop) for peer, places in self.receives.items()}
         return Border(len(self.heard), self.sends, receives, self.runs)
 
 
 class Border(NamedTuple):
-    """What crosses from and to a block in a round.
+    """The rows that a block sends and receives in a round.
 
     Attributes:
-        heard: How many rows a block has room for, its own and others'.
-        sends: Which of the block's agents each rank hears.
-        receives: Where the rows of each rank go.
-        runs: How many of those lie together there, run after run.
+        heard: The number of a block's own and received rows.
+        sends: The block's agents that each rank hears.
+        receives: The positions of the rows of each rank.
+        runs: The lengths of their contiguous runs.
     """
 
     heard: int
@@ -87,13 +87,13 @@ class Partition:
 
     @cached_property
     def edges(self) -> list[Ints]:
-        """The places of the edges into every rank's agents."""
+        """The indices of the in-edges of every rank's agents."""
         home = self.owner[self.graph.targets]
         return [np.flatnonzero(home == rank) for rank in range(len(self.agents))]
 
     @property
     def cut(self) -> int:
-        """How many links run between ranks."""
+        """The number of links between ranks."""
         return int(np.count_nonzero(self.owner[self.graph.targets] != self.owner[self.graph.sources]))
 
     def block(self, rank: int) -> Block:
@@ -119,11 +119,11 @@ class Partition:
         )
 
     def narrowed(self, block: Block, edges: Ints) -> Border:
-        """Return what crosses where only some of the edges into a block are used, and those both ways.
+        """Return the rows exchanged if only some of a block's in-edges are used, in both directions.
 
         Args:
             block: The block.
-            edges: The edges that are used, as places in the graph's CSR order.
+            edges: The used edges, as indices in the graph's CSR order.
         """
         sources, targets = self.graph.sources[edges], self.graph.targets[edges]
         home = self.owner[sources]
@@ -155,15 +155,15 @@ def runs_of(places: Ints) -> list[int]:
 
 
 def partition(graph: Digraph, ranks: int) -> Partition:
-    """Divide agents among ranks: equal numbers to within one, few links between ranks, always in the same way.
+    """Divide agents evenly among ranks, with few links between ranks, deterministically.
 
     Consecutive agents of an ordering go to one rank. Two orderings are tried, the agents' own and reverse
-    Cuthill-McKee, which puts neighbours close to each other; up to 2,000 agents, two of them then change places as
-    long as that cuts fewer links. The best is taken.
+    Cuthill-McKee, which places neighbours close to each other; up to 2,000 agents, pairs are then exchanged as long as
+    that reduces the cut. The partition with the smallest cut is returned.
 
     Args:
         graph: The graph.
-        ranks: How many ranks there are, at most one per agent.
+        ranks: The number of ranks, at most one per agent.
 
     Returns:
         The partition.
@@ -192,8 +192,8 @@ def partition(graph: Digraph, ranks: int) -> Partition:
 
 
 def _refine(owner: Ints, links: CSR, ranks: int) -> None:
-    """Let two agents of different ranks change places, the best of each pair of ranks first, while it helps."""
-    ties = np.stack([links[:, owner == rank].sum(axis=1) for rank in range(ranks)], axis=1)  # of agents to ranks
+    """Exchange pairs of agents between ranks, best first, as long as that reduces the cut."""
+    ties = np.stack([links[:, owner == rank].sum(axis=1) for rank in range(ranks)], axis=1)  # links of agents to ranks
     better = True
     while better:
         better = False

@@ -1,4 +1,4 @@
-"""A problem whose agents live on several ranks."""
+"""A problem whose agents are held by several ranks."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from d3gd.problems import Problem
 
 
 class SharedProblem(Problem):
-    """All agents' objectives, seen from one rank: what its own part does not know is asked of the others.
+    """All agents' objectives, as seen by one rank, which queries the other ranks.
 
-    No data travel, only models, gradients and sums of them. Every method is collective: all ranks call it with the same
-    models. It serves metrics, which look at all agents; steps use the part alone.
+    No data are sent, only models, gradients and their sums. Every method is collective: all ranks call it with the same
+    models. It serves metrics, which see all agents; steps use the rank's part alone.
 
     Args:
         part: The objectives of this rank's agents.
-        halo: The rank's border.
+        halo: The exchange with other ranks.
         n: The number of agents in the network.
     """
 
@@ -31,12 +31,12 @@ class SharedProblem(Problem):
         return self._halo.everyone(self.part.gradients(self._own(x), k))
 
     def start(self) -> Floats:
-        """Where the part starts."""
+        """The initial model of the part."""
         return self.part.start()
 
     @property
     def has_loss(self) -> bool:
-        """Whether the part has one."""
+        """Whether the part has a loss."""
         return self.part.has_loss
 
     def losses(self, x: Floats) -> Floats:
@@ -52,28 +52,28 @@ class SharedProblem(Problem):
         return self._halo.total(self.part.sum_losses(x))
 
     def accuracies(self, x: Floats) -> Floats | None:
-        """The test data are everyone's: each rank does its own agents' models."""
+        """All ranks have the test data: each evaluates its own agents' models."""
         if len(x) != self.agents:
             return self.part.accuracies(x)
         own = self.part.accuracies(self._own(x))
         return None if own is None else self._halo.everyone(own)
 
     def describe(self) -> dict[str, Any]:
-        """What the whole problem would say."""
+        """The description of the whole problem."""
         facts = self.part.describe()
         facts.pop("block", None)
         return facts | {"agents": self.agents} | ({"fingerprint": self.fingerprint()} if "fingerprint" in facts else {})
 
     def common(self) -> dict[str, Any]:
-        """What the part says."""
+        """The common settings of the part."""
         return self.part.common()
 
     def fingerprints(self) -> Array:
-        """Those of all agents."""
+        """The fingerprints of all agents."""
         return self._halo.everyone(self.part.fingerprints())
 
     def fingerprint(self) -> str:
-        """What the whole problem would say."""
+        """The fingerprint of the whole problem."""
         return type(self.part)._joined_fingerprint(self.fingerprints())
 
     def _own(self, x: Floats) -> Floats:
@@ -83,13 +83,13 @@ class SharedProblem(Problem):
 def divided(problem: Any, halo: Halo, n: int) -> tuple[Any, Any]:
     """Return the objectives of this rank's agents, for steps, and those of all agents, for metrics.
 
-    The only place that tells what a run was handed: a whole problem, or a function that makes the objectives of the
-    agents it is given. Where such a function makes the whole problem all the same, only this rank's part is kept.
-    All ranks must have been handed the same: dimension, settings and, as far as a rank knows them, data.
+    Only this function decides what a run was given: a whole problem, or a function that builds the objectives of the
+    given agents. If such a function returns the whole problem, only this rank's part is kept. Dimension, settings and,
+    as far as a rank knows them, data must be equal on all ranks.
 
     Args:
         problem: The problem, or the function.
-        halo: The rank's border.
+        halo: The exchange with other ranks.
         n: The number of agents in the network.
     """
     ranks, agents = halo.transport, halo.block.agents
@@ -111,7 +111,7 @@ def _require_problem(made: Any, several: bool) -> None:
     if several and not isinstance(made, Problem):
         raise ProblemError(
             f"a {type(made).__name__} cannot be divided among ranks; pass a d3gd.problems.Problem with a restrict "
-            "method, or a function that takes a list of agents and returns their problem"
+            "method, or a function of a list of agents that returns their problem"
         )
     missing = [name for name in ("agents", "dim", "gradients") if name not in dir(made)]
     if missing:
@@ -123,5 +123,5 @@ def _require_problem(made: Any, several: bool) -> None:
 
 def _misfit(found: int, agents: int, n: int, *, whole: bool) -> str:
     if whole or agents == n:
-        return f"the problem has {found} agents but the graph has {n}; make both the same size"
-    return f"asked for the problem of {agents} agents, the function made one of {found}; make just these"
+        return f"the problem has {found} agents but the graph has {n}; make them equal"
+    return f"asked for {agents} agents, the function returned a problem of {found}; return just these"

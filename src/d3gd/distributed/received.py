@@ -1,4 +1,4 @@
-"""Rows that an exchange brought."""
+"""Rows received in an exchange."""
 
 from typing import Any
 
@@ -9,15 +9,15 @@ from d3gd.errors import D3GDError
 
 
 class Received:
-    """The rows of all whom a block hears, its own first: what the verbs of a network read.
+    """The rows of a block and its sources, own rows first, for the operations of a network.
 
-    On several ranks a block's own rows stay where they are. Copying them next to those that came costs as much as fast
-    ranks need to send them; a kernel that takes both parts does without.
+    On several ranks a block's own rows stay in place. Copying them next to the received ones costs as much time as fast
+    ranks need to send them; kernels that accept both parts avoid the copy.
 
     Args:
         own: The block's own rows.
-        whole: Memory for all rows, the block's own first; those behind them have arrived. Without ranks, None.
-        loan: What keeps that memory from being used again.
+        whole: A buffer for all rows, the block's own first, followed by the received ones. None on a single rank.
+        loan: Keeps that buffer from being reused.
 
     Example:
         >>> rows = Received(np.zeros((1, 2)), np.ones((3, 2)))
@@ -37,16 +37,16 @@ class Received:
 
     @property
     def dtype(self) -> Any:
-        """The type of their numbers."""
+        """Their dtype."""
         return self._whole.dtype
 
     @property
     def apart(self) -> bool:
-        """Whether the block's own rows still lie elsewhere."""
+        """Whether the block's own rows are separate."""
         return not self._complete
 
     def parts(self) -> tuple[Array, Array]:
-        """Return the block's own rows, and those of others."""
+        """Return the block's own rows, and the received rows."""
         if self._complete:
             return self._whole, self._whole[:0]
         return self._own, self._whole[len(self._own) :]
@@ -60,13 +60,13 @@ class Received:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         raise D3GDError(
-            "what an exchange brought is read by the verbs of the network: net.mix(a, inbox.x), net.dot(v, inbox.x), "
+            "received rows are read by the operations of the network: net.mix(a, inbox.x), net.dot(v, inbox.x), "
             "net.along(inbox.x)"
         )
 
 
 def require_received(rows: Any) -> None:
-    """Refuse rows that were never sent: mixing them would cost nothing, and no agent could know them."""
+    """Raise an error for rows that were not sent: mixing them would be free, and no agent could know them."""
     if not isinstance(rows, Received):
         found = f"an array of shape {rows.shape}" if isinstance(rows, np.ndarray) else f"a {type(rows).__name__}"
         raise D3GDError(

@@ -1,4 +1,4 @@
-"""A run: set up, looped over, recorded and kept, each in a file of its own."""
+"""A run: set-up, loop, records and checkpoints, one module each."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -54,16 +54,16 @@ def run(
 
     Args:
         algorithm: The method, e.g. ``d3gd.DiDGD(step_size=0.1)``.
-        graph: Who hears whom; strongly connected, one agent per agent of the problem.
+        graph: The network; strongly connected, with as many agents as the problem.
         problem: The objectives, e.g. ``d3gd.problems.sigmoid_classification(agents=20)``.
-        iterations: How many to run.
-        every: Record the metrics every so many iterations, and at the first and the last.
-        seed: The key of the algorithm's own random draws; a problem has its own.
+        iterations: Number of iterations.
+        every: Iterations between records of the metrics; the first and the last are always recorded.
+        seed: The seed of the algorithm's random draws; a problem has its own.
         weights: The initial weights; Metropolis weights by default.
-        x0: The initial models, (n, d) or one (d,) for all; by default where the problem starts: zeros, or a
-            network's own parameters.
-        conditions: What the network does to messages and agents; by default everything arrives at once. A method that
-            does not survive them is refused, unless they say that it may be biased.
+        x0: The initial models, (n, d) or one (d,) for all; by default those of the problem: zeros, or a network's own
+            parameters.
+        conditions: What an unreliable network does to messages and agents; by default every message arrives at once.
+            A method that does not survive them is refused, unless they are declared ``biased``.
         metrics: Names from ``d3gd.metrics.METRICS``, or a mapping of names to functions of a snapshot.
         target: Stop at the first record where each of these metrics is at or below its value.
         callbacks: Called with the snapshot at every record; one that returns True stops the run.
@@ -71,15 +71,16 @@ def run(
         out: A folder for the run's files: settings, metrics, weights, models and checkpoints.
         checkpoint_every: Iterations between two checkpoints in ``out``; by default a twentieth of the run.
         resume: Continue from the newest complete checkpoint in ``out``, bit for bit as if never interrupted.
-        notes: What else to keep in the run's settings.
+        notes: Further values to store in the run's settings.
         transport: The ranks to run on, from ``d3gd.transports.connect()``; by default this process alone. Every
-            rank calls ``run`` with the same arguments and keeps only its own agents of the problem; instead of a
-            whole problem, pass a function of a list of agents that makes theirs. Rank 0 writes and shows progress.
+            rank calls ``run`` with the same arguments and keeps only its own agents of the problem. Instead of a whole
+            problem, you may pass a function that builds the problem of a list of agents. Rank 0 writes files and shows
+            progress.
         dtype: The precision of models and messages; metrics are always computed in ``"float64"``.
 
     Returns:
-        The records, final models and weights, and a status; divergence is a status, not an exception. On several
-        ranks, all return the same. Ctrl-C at a prompt or in a notebook returns what there is, as ``"interrupted"``;
+        The records, final models and weights, and the status; divergence is a status, not an exception. On several
+        ranks, all return the same. Ctrl-C at a prompt or in a notebook returns the partial result, ``"interrupted"``;
         elsewhere it is raised. Like SIGTERM, it leaves a checkpoint in ``out``.
 
     Example:
@@ -118,7 +119,7 @@ def run(
     settings = {**setup.describe(), **own, **(notes or {})}
     folder = None if out is None else Path(out)
     keeper = Keeper(setup, recorder.log, start, out=folder, resume=resume, settings=settings)
-    del start  # as large as the models of today
+    del start  # as large as the current models
     with (
         keeper,
         _steady(ranks),
@@ -143,11 +144,11 @@ def run(
 
 @contextmanager
 def _steady(ranks: Transport) -> Iterator[None]:
-    """Let numbers depend on nothing around a run, and divergence show itself in them."""
+    """Set threads, so that results do not depend on their number, and silence floating-point warnings."""
     with (
-        # Products here are small: threads would cost more than they bring, and one keeps the bits the same.
+        # Products are small: BLAS threads would cost more than they gain, and one keeps results bitwise equal.
         threadpool_limits(1, "blas"),
-        threads(None if ranks.ranks == 1 else 1),  # several ranks are expected to fill the cores by themselves
+        threads(None if ranks.ranks == 1 else 1),  # several ranks already fill the cores
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
     ):
         yield

@@ -1,6 +1,6 @@
-"""What a method declares and returns, checked before its first step and after it.
+"""Checks of what a method declares and returns, before and after its first step.
 
-Later steps are trusted: a method whose first state fits goes on to make such states.
+Later steps are not checked: a method whose first state is valid is trusted.
 """
 
 from typing import Any, get_args
@@ -15,30 +15,30 @@ from d3gd.state import declared, flatten
 
 
 def require_declared(algorithm: Algorithm[Any]) -> None:
-    """Refuse a method that declares what nobody knows."""
+    """Raise an error if a method declares unknown needs or conditions."""
     name, needs = type(algorithm).__name__, algorithm.needs
     survives: Any = algorithm.survives
     if needs not in get_args(Needs):
-        raise SettingsError(f"{name} needs {needs!r}, which is not known; choose among {_listed(get_args(Needs))}")
+        raise SettingsError(f"{name} needs {needs!r}, which is not known; choose from {_listed(get_args(Needs))}")
     if not isinstance(survives, (frozenset, set)):
         raise SettingsError(f"{name} survives {survives!r}; give a set of words, such as frozenset({{'delay'}})")
     unknown = [word for word in survives if word not in get_args(Hardship)]
     if unknown:
         raise SettingsError(
-            f"{name} survives {unknown[0]!r}, which is not known; choose among {_listed(get_args(Hardship))}"
+            f"{name} survives {unknown[0]!r}, which is not known; choose from {_listed(get_args(Hardship))}"
         )
 
 
 def require_state(algorithm: Algorithm[Any], net: Network, state: Any, dim: int, name: str, verb: str) -> None:
-    """Refuse a state that does not fit the network, and whatever else a method reads out of it.
+    """Raise an error unless a state, and what a method derives from it, match the network.
 
     Args:
         algorithm: The method.
         net: The network.
-        state: What one of its functions returned.
+        state: The state that one of its functions returned.
         dim: The length of a model.
         name: The method's name.
-        verb: That function's name.
+        verb: The name of that function.
     """
     agents, edges = len(net.agents), len(net.a0)
     if not (isinstance(state, tuple) and "_fields" in dir(state)):
@@ -48,7 +48,7 @@ def require_state(algorithm: Algorithm[Any], net: Network, state: Any, dim: int,
     _require_array(x, (agents, dim), f"{name}.point after {verb}", "one model per agent")
     if x.dtype != net.dtype:
         raise D3GDError(
-            f"{name}.point after {verb} holds {x.dtype} numbers in a {net.dtype} run; keep that precision: net.precise"
+            f"{name}.point after {verb} is {x.dtype} in a {net.dtype} run; keep that precision: net.precise"
         )
     _require_array(algorithm.weights(net, state), (edges,), f"{name}.weights", "one weight per edge of the block")
     scale = algorithm.scale(net, state)

@@ -1,4 +1,4 @@
-"""The gradients that a step asks for, and how many."""
+"""The gradients that a step evaluates, and their number."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,19 +12,19 @@ from d3gd.random import draw_key
 
 
 class Gradients:
-    """A block's gradients, as :class:`d3gd.algorithms.base.Gradient` wants them; one object serves all steps of a run.
+    """A block's gradients, a :class:`d3gd.algorithms.base.Gradient`; one object serves all steps of a run.
 
     Args:
-        evaluate: Computes the gradients at some points, (agents, dim), with the mini-batches of a key, or on all data.
-        shape: What it must return.
+        evaluate: Computes the gradients at given points, (agents, dim), on the mini-batches of a key, or on all data.
+        shape: The shape of its result.
         dtype: The precision of the models.
-        source: What evaluates them, for messages.
-        agents: Whose they are.
-        bound: The largest number of a model that a problem must be able to deal with.
+        source: The name of the problem, for messages.
+        agents: The indices of the agents.
+        bound: The largest entry of a model at which gradients must be finite.
 
     Attributes:
         count: Evaluations per agent so far.
-        trouble: The first gradient that was found not finite although its point is within bounds, in words.
+        trouble: Describes the first non-finite gradient at a point within bounds.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Gradients:
         self._watched = False
 
     def begin(self, point: Floats, k: int, *, watched: bool = False) -> None:
-        """Open an iteration.
+        """Start an iteration.
 
         Args:
             point: The agents' models.
             k: The iteration.
-            watched: Whether to look for numbers that are not finite.
+            watched: Whether to check that gradients are finite.
         """
         self._point, self._k, self._drawn, self._watched = point, k, 0, watched
 
@@ -62,11 +62,11 @@ class Gradients:
             key = self._key(draw)
             _require_points(x, self._shape)
         elif draw != "new":
-            raise D3GDError(f"gradient(draw={draw!r}) names no point; write gradient(x, draw={draw!r})")
+            raise D3GDError(f"gradient(draw={draw!r}) has no point; write gradient(x, draw={draw!r})")
         elif self._point is None:
             raise D3GDError(
                 "gradient() was called twice in a step, for the same gradients at the same models; keep what it "
-                "returned, or ask at other points: gradient(x)"
+                "returned, or evaluate at other points: gradient(x)"
             )
         else:
             x, self._point = self._point, None
@@ -110,7 +110,7 @@ class Gradients:
 
 def _require_points(x: Any, shape: tuple[int, ...]) -> None:
     if not isinstance(x, np.ndarray) or x.shape != shape or x.dtype.kind != "f":
-        raise D3GDError(f"gradient(x) was asked at {_described(x)}; give one point per agent, floats of shape {shape}")
+        raise D3GDError(f"gradient(x) was given {_described(x)}; give one point per agent, floats of shape {shape}")
 
 
 def _described(value: Any) -> str:

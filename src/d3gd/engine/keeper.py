@@ -1,4 +1,4 @@
-"""Where a run begins, and its checkpoints, in which all ranks take part: rank 0 reads and writes."""
+"""The start of a run and its checkpoints; collective, with rank 0 reading and writing."""
 
 import json
 import time
@@ -18,15 +18,15 @@ from d3gd.state import kinds
 
 
 class Keeper:
-    """Keeps a run in its folder, if it has one, and its time; as a context manager, it holds the folder.
+    """Stores a run in its folder, if any, and measures its time; as a context manager, it locks the folder.
 
     Args:
         run: The run.
         log: Its records.
         x0: The initial models of all agents.
         out: The folder.
-        resume: Whether to go on from what the folder holds.
-        settings: What is run.
+        resume: Whether to resume from the folder.
+        settings: The settings of the run.
     """
 
     def __init__(
@@ -53,19 +53,19 @@ class Keeper:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._held.__exit__(kind, error, trace)  # a folder begun in vain goes
+        self._held.__exit__(kind, error, trace)  # removes a folder without any results
 
     def begin(self) -> Position:
-        """Return the start, or where the folder's newest checkpoint stands; to be called once."""
+        """Return the initial position, or that of the newest checkpoint; call it once."""
         run = self._run
-        x0 = self._x0.pop()  # as large as the models of today: nobody should keep it
+        x0 = self._x0.pop()  # as large as the current models, so not kept
         state = run.method.init(run.net, x0[run.net.agents])
         with run.ranks.together():
             require_state(run.method, run.net, state, run.part.dim, run.name, "init")
             if self._out is not None and run.ranks.ranks > 1:
-                kinds(state)  # better to learn before the first iteration than at the first checkpoint
+                kinds(state)  # fail before the first iteration, not at the first checkpoint
         facts, arrays = (self._folder.found() if self._folder is not None else None) or ({}, {})
-        facts = json.loads(run.ranks.told(json.dumps(facts)))
+        facts = json.loads(run.ranks.broadcast(json.dumps(facts)))
         self._began = time.perf_counter()
         if not facts:
             return Position(0, state)
@@ -84,7 +84,7 @@ class Keeper:
             )
 
     def finish(self, result: Result) -> None:
-        """Write the result of a run that need not go on."""
+        """Write the result of a finished run."""
         if self._folder is not None and result.status != "interrupted":
             self._folder.finish(result)
 

@@ -1,4 +1,4 @@
-"""The only loop."""
+"""The main loop."""
 
 import sys
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from d3gd.schedules import at as value_at
 from d3gd.state import flatten
 from d3gd.transports.base import InterruptedTogetherError
 
-_LOOK = 10  # iterations between two looks at whether a run diverges or is to stop
-_SMALL = 1 << 20  # bytes of a state that is kept from look to look, to find out what went wrong between them
+_LOOK = 10  # iterations between checks for divergence and signals
+_SMALL = 1 << 20  # bytes of a state that is kept between checks, to find the cause of divergence
 
 
 class Ending(NamedTuple):
@@ -43,7 +43,7 @@ def loop(
     noted: Callable[[], Noted],
     show: Show,
 ) -> Ending:
-    """Iterate from a position on until the end, a target, a callback, divergence or a signal."""
+    """Iterate from a position until the end, a target, a callback, divergence or a signal."""
     method, net, ranks = run.method, run.net, run.ranks
     gradient = _gradients(run)
     gradient.count, net.bytes_sent = at.gradients, at.bytes_sent
@@ -77,8 +77,8 @@ def loop(
                 at = Position(k + 1, state, net.bytes_sent, gradient.count)
                 if k == first:
                     _check(run, gradient, state)
-    except WeightsError as error:  # the refined weights no longer make a network
-        status, message = "diverged", f"iteration {at.k}: {_told(run, gradient.trouble) or error}"
+    except WeightsError as error:  # the refined weights no longer connect the network
+        status, message = "diverged", f"iteration {at.k}: {_from_any(run, gradient.trouble) or error}"
     except (KeyboardInterrupt, TerminatedError) as signal:
         if ranks.ranks > 1:
             raise
@@ -98,7 +98,7 @@ def _gradients(run: Setup) -> Gradients:
 
 
 def _check(run: Setup, gradient: Gradients, state: Any) -> None:
-    """Refuse what a first step has made of a problem and a state; collective."""
+    """Raise an error if the first step found an invalid problem or returned an invalid state; collective."""
     with run.ranks.together():
         if gradient.trouble:
             raise ProblemError(f"{gradient.trouble}; correct the problem or its data")
@@ -106,9 +106,9 @@ def _check(run: Setup, gradient: Gradients, state: Any) -> None:
 
 
 def _reason(run: Setup, gradient: Gradients, sound: Position | None, at: Position) -> str:
-    """Say why models have left all bounds: the last iterations are repeated, with a look at every gradient.
+    """Return why the models diverged, by repeating the last iterations with a check of every gradient.
 
-    So they need not be looked at in every iteration of every run.
+    So gradients need not be checked in every iteration of every run.
     """
     state = None if sound is None else sound.state
     for k in range(at.k if sound is None else sound.k, at.k):
@@ -116,14 +116,14 @@ def _reason(run: Setup, gradient: Gradients, sound: Position | None, at: Positio
         state = run.method.step(run.net, gradient, state, k)
     gradient.count, run.net.bytes_sent = at.gradients, at.bytes_sent
     try_smaller = f"try a smaller step size{_suggested(run.algorithm, at.k)}"
-    trouble = _told(run, gradient.trouble)
+    trouble = _from_any(run, gradient.trouble)
     if trouble:
-        return f"{trouble}; correct the problem or its data, or, if the models should not be there, {try_smaller}"
-    return f"a model left all bounds by iteration {at.k}; {try_smaller}"
+        return f"{trouble}; correct the problem or its data, or, if the models have diverged, {try_smaller}"
+    return f"the models diverged by iteration {at.k}; {try_smaller}"
 
 
-def _told(run: Setup, text: str) -> str:
-    """Return the first text that any rank has; collective."""
+def _from_any(run: Setup, text: str) -> str:
+    """Return the first non-empty text of any rank; collective."""
     texts = [text] if run.ranks.ranks == 1 else run.ranks.texts(text)
     return next(filter(None, texts), "")
 
@@ -138,5 +138,5 @@ def _is_small(state: Any) -> bool:
 
 
 def _is_interactive() -> bool:
-    """Whether somebody types at a prompt, of Python, IPython or a notebook: all of them set this."""
+    """Whether Python is interactive: a prompt of Python, IPython or a notebook; all of them set this."""
     return "ps1" in vars(sys)

@@ -1,4 +1,4 @@
-"""What a run records, and what its records decide."""
+"""The records of a run, and when they end it."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ Callback: TypeAlias = Callable[[Snapshot], bool | None]
 
 
 class Position(NamedTuple):
-    """Where a run stands; replaced as a whole, so that an interrupt always finds it consistent."""
+    """The progress of a run; replaced as a whole, so that it is consistent after an interrupt."""
 
     k: int
     state: Any
@@ -26,14 +26,14 @@ class Position(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What a run has cost so far, on all ranks together."""
+    """The cost of a run so far, summed over ranks."""
 
     bytes_sent: int
     gradients: int
 
     @classmethod
     def at(cls, at: Position, run: Setup) -> "Totals":
-        """Count; collective."""
+        """Return the totals at a position; collective."""
         if run.ranks.ranks == 1:
             return cls(at.bytes_sent, at.gradients)
         each = run.ranks.each(np.array([at.bytes_sent, at.gradients]))
@@ -41,7 +41,7 @@ class Totals(NamedTuple):
 
 
 class Recorder:
-    """Shows a run to its metrics, target and callbacks.
+    """Passes snapshots of a run to its metrics, target and callbacks.
 
     Args:
         run: The run.
@@ -55,7 +55,7 @@ class Recorder:
         _require_targets(target, self.log.names)
 
     def record(self, at: Position, x: Floats, show: Show) -> Status | None:
-        """Record a position, unless it was recorded already, and return the status if the run is to end here.
+        """Record a position, unless it is already recorded, and return the status if the run ends here.
 
         Args:
             at: The position.
@@ -67,14 +67,14 @@ class Recorder:
             return None
         row = self.log.rows[-1][1]
         show(at.k, _headline(row))
-        stops = [callback(snapshot) for callback in self._callbacks]  # each is called, whatever others say
+        stops = [callback(snapshot) for callback in self._callbacks]  # call each, regardless of the others
         if self._callbacks and self._run.ranks.any(any(stops)):
             return "stopped"
         met = [bool(np.all(row[name] <= level)) for name, level in self._target.items()]
         return "target" if met and all(met) else None
 
     def add(self, at: Position, x: Floats) -> Snapshot | None:
-        """Record a position, and return what was seen there, or None if it was recorded already."""
+        """Record a position and return its snapshot, or None if it is already recorded."""
         if self.log.has(at.k):
             return None
         snapshot = self._snapshot(at, x)
@@ -84,7 +84,7 @@ class Recorder:
     def _snapshot(self, at: Position, x: Floats) -> Snapshot:
         run = self._run
         seen = run.halo.everyone(x).astype(np.float64, copy=False).view()
-        seen.setflags(write=False)  # who looks on must not steer
+        seen.setflags(write=False)  # observers must not change the run
         scale = run.method.scale(run.net, at.state)
         return Snapshot(
             k=at.k,
@@ -101,11 +101,11 @@ def _require_targets(target: Mapping[str, float], names: Sequence[str]) -> None:
     for name, level in target.items():
         if name not in names:
             raise SettingsError(
-                f"target names {name!r}, which this run does not record; choose among {', '.join(names)}"
+                f"target names {name!r}, which this run does not record; choose from {', '.join(names)}"
             )
         number = isinstance(level, (int, float, np.number)) and not isinstance(level, bool)
         if not number or math.isnan(level):
-            raise SettingsError(f"target {name} = {level!r}: it must be a number to come down to; try 1e-3")
+            raise SettingsError(f"target {name} = {level!r}: it must be a number; try 1e-3")
 
 
 def _headline(row: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""From what a user passes to a run that is ready to begin: checked, divided among ranks, the same on all of them."""
+"""Set-up of a run: check the user's arguments, divide the agents among ranks, compare the ranks."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,25 +25,25 @@ from d3gd.problems import Problem
 from d3gd.runs import files
 from d3gd.transports.base import Transport
 
-_RUNAWAY = 1e12  # how far beyond its start a model may go before the run counts as diverged
+_RUNAWAY = 1e12  # growth of a model beyond its start at which the run counts as diverged
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A run that is ready to begin, as one rank sees it.
+    """A run that is ready to start, as seen by one rank.
 
     Attributes:
-        algorithm: The method, as the user made it.
-        method: The method as it runs: under conditions, if there are any.
+        algorithm: The method, as passed by the user.
+        method: The method as it runs, adapted to the conditions if there are any.
         net: The network.
-        graph: Who hears whom.
+        graph: The graph.
         weights: The initial weights.
         part: The objectives of this rank's agents.
         whole: The objectives of all agents, for metrics.
-        bound: The largest number in a model before the run counts as diverged.
-        conditions: What the network does to messages and agents.
-        biased: What to say about a method that does not survive them.
-        metrics: What to record.
+        bound: The largest entry of a model before the run counts as diverged.
+        conditions: The conditions of the network.
+        biased: The warning about a method that does not survive them.
+        metrics: The metrics to record.
     """
 
     algorithm: Algorithm[Any]
@@ -60,7 +60,7 @@ class Setup:
 
     @property
     def halo(self) -> Halo:
-        """The rank's border."""
+        """The exchange of rows with other ranks."""
         return self.net.halo
 
     @property
@@ -74,7 +74,7 @@ class Setup:
         return type(self.algorithm).__name__
 
     def describe(self) -> dict[str, Any]:
-        """Return what is run, ready for JSON."""
+        """Return the settings of the run, ready for JSON."""
         whole = self.whole
         return {
             "algorithm": describe(self.algorithm),
@@ -92,10 +92,10 @@ class Setup:
         }
 
     def identity(self, settings: Mapping[str, Any]) -> list[Any]:
-        """Return what two runs must share to be the same experiment, besides their start; collective.
+        """Return what identifies an experiment, apart from its start; collective.
 
         Args:
-            settings: What is run, from :meth:`describe` and the run's own settings.
+            settings: The settings, from :meth:`describe` and the arguments of the run.
         """
         data = self.whole.fingerprint() if isinstance(self.whole, Problem) else settings["problem"]
         names = ("algorithm", "every", "seed", "dtype", "metrics", "conditions")
@@ -124,9 +124,9 @@ def set_up(
     transport: Transport,
     dtype: str,
 ) -> tuple[Setup, Floats]:
-    """Check what a user passes to :func:`d3gd.run`; return it put together, and the initial models of all agents.
+    """Check the arguments of :func:`d3gd.run`; return the set-up and the initial models of all agents.
 
-    Those are as large as the models of today, so that nobody should keep them.
+    The initial models are as large as the current ones, so the caller should not keep them.
     """
     with transport.together():
         graph.require_strongly_connected()
@@ -149,12 +149,10 @@ def _placed(
     conditions: Conditions | None,
     **how: Any,
 ) -> tuple[Algorithm[Any], Network, str]:
-    """Return the algorithm as it runs on its network, that network, and what to say about both."""
+    """Return the algorithm as it runs, its network, and the warning about a bias."""
     how["sees_all"] = algorithm.needs == "all agents"
     if conditions is not None and not isinstance(conditions, Conditions):
-        raise SettingsError(
-            f"conditions is a {type(conditions).__name__}; pass d3gd.Conditions(loss=0.1), for instance"
-        )
+        raise SettingsError(f"conditions is a {type(conditions).__name__}; pass d3gd.Conditions(loss=0.1), for example")
     if conditions is None:
         return algorithm, Network(graph, weights, **how), ""
     biased = conditions.require_survival(algorithm)
@@ -164,13 +162,13 @@ def _placed(
 
 
 def _start(n: int, problem: Any, x0: Floats | None, dtype: Any) -> Floats:
-    """Return the initial models of all agents, once they fit the problem and the precision."""
+    """Return the initial models of all agents, checked against the problem and the precision."""
     shape = (n, problem.dim)
     if x0 is None and isinstance(problem, Problem):
         x0 = problem.start()
     start = np.zeros(shape) if x0 is None else np.asarray(x0, dtype=np.float64)
     if start.shape not in (shape, shape[1:]):
-        raise ProblemError(f"x0 has shape {start.shape}; give {shape}, or {shape[1:]} to start all agents alike")
+        raise ProblemError(f"x0 has shape {start.shape}; give {shape}, or {shape[1:]} to start all agents at one model")
     if not np.isfinite(start).all():
         raise ProblemError("x0 holds NaN or infinite numbers; give finite ones")
     largest = float(np.abs(start).max(initial=0))

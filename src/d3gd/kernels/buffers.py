@@ -1,4 +1,4 @@
-"""Large arrays whose memory is used again: fresh pages cost as much as the copy into them."""
+"""Reuse of large buffers: page faults on new memory cost as much as the copy into it."""
 
 import math
 
@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from d3gd.arrays import Array
 
-LARGE = 1 << 22  # bytes from which the system is asked for fresh pages every time
+LARGE = 1 << 22  # bytes from which the allocator requests new pages every time
 
 
 class Buffers:
@@ -28,7 +28,7 @@ class Buffers:
         self._free: dict[int, list[Array]] = {}
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-        """Return an uninitialised array."""
+        """Return an uninitialized array."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size < self._least:
             return np.empty(shape, dtype)

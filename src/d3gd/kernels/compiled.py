@@ -1,4 +1,4 @@
-"""The verbs compiled, with the bits of the plain ones; see :mod:`d3gd.kernels.compiling`."""
+"""Compiled kernels, bitwise equal to the plain ones; see :mod:`d3gd.kernels.compiling`."""
 
 import math
 from functools import lru_cache
@@ -14,13 +14,13 @@ from d3gd.kernels.buffers import LARGE, Buffers
 from d3gd.kernels.compiling import WHOLE, Kernel, Signature, compiled, given, made
 from d3gd.kernels.threads import in_parts
 
-_AHEAD = 16  # edges: how early a row is asked for; rows of random neighbours are in no cache
-_LINE = 64  # bytes that come from memory at once
+_AHEAD = 16  # edges ahead at which a row is prefetched; rows of random neighbours are not in the cache
+_LINE = 64  # bytes of a cache line
 
 
 @intrinsic
 def _fetch(context, rows, row, column):  # type: ignore[no-untyped-def]
-    """Ask for the cache line of ``rows[row, column]``."""
+    """Prefetch the cache line of ``rows[row, column]``."""
 
     def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -94,7 +94,7 @@ def _dot(first, last, indptr, columns, counts, merges, v, x, origin, values):  #
 
 @lru_cache(maxsize=64)
 def _blocks(count: int) -> tuple[Ints, Ints]:
-    """Return the order in which NumPy adds up a vector: blocks, and how many partial sums to merge after each."""
+    """Return NumPy's order of summation: blocks, and the number of partial sums to merge after each."""
 
     def split(count: int) -> list[list[int]]:
         if count <= 128:
@@ -118,14 +118,14 @@ def _project(first, last, indptr, edges, projected):  # type: ignore[no-untyped-
         row, result, falling = edges[begin : begin + width], projected[begin : begin + width], scratch[:width]
         top = row[0]
         for j in range(1, width):
-            if top == top and not row[j] <= top:  # once NaN, it stays so
+            if top == top and not row[j] <= top:  # NaN propagates
                 top = row[j]
         for j in range(width):
-            falling[j] = row[j] - top  # else a row of huge numbers would not sum to one
+            falling[j] = row[j] - top  # or a row of huge numbers would not sum to one
         gap = 1
         while gap < width // 3:
             gap = 3 * gap + 1
-        while gap > 0:  # Shell's sort: short for short rows, never quadratic for long ones
+        while gap > 0:  # Shell's sort: little overhead for short rows, never quadratic for long ones
             for j in range(gap, width):
                 value, k = falling[j], j
                 while k >= gap and falling[k - gap] < value:
@@ -133,7 +133,7 @@ def _project(first, last, indptr, edges, projected):  # type: ignore[no-untyped-
                     k -= gap
                 falling[k] = value
             gap //= 3
-        # Everything in the edges' own kind of numbers, as NumPy has it: an integer would make float32 a float64.
+        # Everything in the dtype of the edges, as in NumPy: an integer would promote float32 to float64.
         total, count, support = falling[0] - falling[0], one - one, 0
         for j in range(width):
             total, count = total + falling[j], count + one
@@ -167,14 +167,14 @@ def _compiled(kernel: Kernel, dtype: np.dtype[Any]) -> Kernel:
 
 
 class Compiled:
-    """The same verbs as :class:`d3gd.kernels.plain.Plain`, on every core."""
+    """The same operations as :class:`d3gd.kernels.plain.Plain`, on every core."""
 
     def __init__(self, indptr: Ints, columns: Ints) -> None:
         self._indptr, self._columns = np.ascontiguousarray(indptr), np.ascontiguousarray(columns)
         self._buffers = Buffers(LARGE)
 
     def mix(self, a: Floats, own: Floats, received: Floats, dtype: Any) -> Floats:
-        r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges, in a precision.
+        r"""Return :math:`\sum_j a_{ij} x_j`, summed in the order of the edges, in a given precision.
 
         Args:
             a: The weights.

@@ -1,8 +1,8 @@
-"""How kernels are compiled; importing this module loads numba.
+"""Compilation of kernels; importing this module loads numba.
 
-A kernel is a function ``kernel(first, last, *arrays)`` that handles the rows ``first`` to ``last - 1``. Compiled, it
-has the bits of the plain one: it adds up in the same order and uses neither fused multiply-adds nor any other liberty.
-It releases the interpreter's lock, so that :mod:`d3gd.kernels.threads` can divide rows among cores.
+A kernel is a function ``kernel(first, last, *arrays)`` that handles the rows ``first`` to ``last - 1``. The compiled
+one is bitwise equal to the plain one: it sums in the same order, without fused multiply-adds or other relaxed
+arithmetic. It releases the interpreter's lock, so that :mod:`d3gd.kernels.threads` can divide rows among cores.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ import numpy as np
 from numba.core import types
 
 Kernel: TypeAlias = Callable[..., None]
-Signature: TypeAlias = Callable[[Any], tuple[Any, ...]]  # from the kind of real numbers to the types of all arrays
+Signature: TypeAlias = Callable[[Any], tuple[Any, ...]]  # from the dtype of real numbers to the types of all arrays
 
 WHOLE = types.int64
 
 
 def given(numbers: Any, axes: int) -> Any:
-    """The type of an array that a kernel reads; a writable one is taken as well."""
+    """The type of an array that a kernel reads; writable arrays are also accepted."""
     return types.Array(numbers, axes, "C", readonly=True)
 
 
@@ -31,7 +31,7 @@ def made(numbers: Any, axes: int) -> Any:
 
 @cache
 def compiled(kernel: Kernel, signature: Signature, dtype: np.dtype[Any]) -> Kernel:
-    """Compile a kernel for one kind of numbers, and keep the machine code for the next process if there is a place."""
+    """Compile a kernel for one dtype, and cache the machine code on disk if possible."""
     arguments = types.void(WHOLE, WHOLE, *signature(numba.from_dtype(dtype)))
     try:
         machine_code: Kernel = numba.njit(arguments, nogil=True, cache=True, error_model="numpy")(kernel)

@@ -10,16 +10,16 @@ from d3gd.arrays import CSR, Floats, Ints
 from d3gd.kernels.rows import Rectangle, rectangles
 from d3gd.kernels.simplex import RowSimplices
 
-_GATHERED = 1 << 16  # numbers that `dot` gathers at a time, so that its buffers stay in the cache
+_GATHERED = 1 << 16  # numbers per chunk of `dot`, so that its buffers stay in the cache
 
 
 class Plain:
     """Mixing, inner products along edges, and projection, for the edges of a CSR structure.
 
     Args:
-        indptr: Where each agent's in-edges begin.
-        columns: The row, in what was received, that comes along each edge.
-        heard: How many rows are received.
+        indptr: The start of each agent's in-edges.
+        columns: The received row of each edge.
+        heard: The number of received rows.
     """
 
     def __init__(self, indptr: Ints, columns: Ints, heard: int) -> None:
@@ -27,7 +27,7 @@ class Plain:
         self._memory = np.empty(0)
 
     def mix(self, a: Floats, received: Floats, dtype: Any) -> Floats:
-        r"""Return :math:`\sum_j a_{ij} x_j`, added up in the order of the edges, in a precision."""
+        r"""Return :math:`\sum_j a_{ij} x_j`, summed in the order of the edges, in a given precision."""
         matrix, x = self._matrix, received.reshape(len(received), -1).astype(dtype, copy=False)
         matrix.data = a.astype(dtype, copy=False)  # a new matrix would cost more than the product
         mixed: Floats = matrix @ x
@@ -46,13 +46,13 @@ class Plain:
                 received.take(columns[some], axis=0, out=difference, mode="clip")
                 if origin is not None:
                     difference -= origin[rows, None]
-                # One sum over d per edge, whatever the other edges are: the same bits for any block of agents.
+                # One sum over d per edge, independent of other edges: bitwise equal for any block of agents.
                 difference *= v[rows, None]
                 values[places] = np.add.reduce(difference, axis=2)
         return values[:-1]
 
     def _scratch(self, size: int, dtype: Any) -> Floats:
-        """Return memory that is kept, since fresh pages cost more than what is done with them."""
+        """Return a reused buffer, since page faults on new memory cost more than the computation."""
         if self._memory.size < size or self._memory.dtype != dtype:
             self._memory = np.empty(size, dtype=dtype)
         return self._memory[:size]
@@ -68,7 +68,7 @@ class Plain:
 
     @cached_property
     def _gathers(self) -> list[tuple[Rectangle, Ints]]:
-        padded = np.append(self._columns, 0)  # places beyond an agent's last edge read any row: nobody uses the result
+        padded = np.append(self._columns, 0)  # padding reads any row; the result is not used
         return [(rectangle, padded[rectangle.places]) for rectangle in rectangles(self._indptr)]
 
     @cached_property

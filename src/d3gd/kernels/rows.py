@@ -9,16 +9,16 @@ from d3gd.arrays import Ints
 
 
 class Rectangle(NamedTuple):
-    """Some agents and the places of their in-edges, as many columns as the longest of them has."""
+    """Some agents and the indices of their in-edges, padded to the largest in-degree."""
 
-    rows: slice | Ints  # which agents
+    rows: slice | Ints  # the agents
     places: Ints  # (agents, width); beyond an agent's last edge, the number of all edges
 
 
 def rectangles(indptr: Ints) -> Iterator[Rectangle]:
-    """Cover all agents with rectangles that hold at most twice as many places as there are edges.
+    """Cover all agents with rectangles that hold at most twice as many entries as there are edges.
 
-    One rectangle if it is not too wide for most agents, else one per power of two of the number of in-edges.
+    One rectangle if it is not too wide for most agents, else one per power of two of the in-degree.
     """
     lengths = np.diff(indptr)
     if len(lengths) * lengths.max() <= 2 * indptr[-1]:

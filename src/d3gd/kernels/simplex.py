@@ -10,9 +10,9 @@ class RowSimplices:
     r"""One probability simplex per CSR row.
 
     The projection of :math:`v` on :math:`\{p \ge 0, \sum_j p_j = 1\}` is :math:`p_j = \max(v_j - \theta, 0)`
-    with the one :math:`\theta` that makes the sum 1; sorting finds it exactly.
+    with the unique :math:`\theta` that makes the sum 1; sorting finds it exactly.
 
-    Rows are padded and handled a rectangle at a time: at most twice the memory of the edges, no Python loop over
+    Rows are padded to rectangles: at most twice the memory of the edges, no Python loop over
     agents, and a row's result never depends on the other rows.
 
     Example:
@@ -31,12 +31,12 @@ class RowSimplices:
 
     def __call__(self, values: Floats) -> Floats:
         """Project each row of the flat edge vector ``values``."""
-        # Places past a row's end read one extra entry that holds -inf: it never enters the support.
+        # Padding reads one extra entry of -inf, which is never in the support.
         padded = np.append(values, values.dtype.type(-np.inf))
         projected = np.empty_like(padded)
         for places, counts, before in self._rectangles:
             rows = padded[places]
-            rows -= rows.max(axis=1, keepdims=True)  # else a row of huge numbers would not sum to one
+            rows -= rows.max(axis=1, keepdims=True)  # or a row of huge numbers would not sum to one
             descending = np.negative(rows)
             descending.sort(axis=1)
             np.negative(descending, out=descending)

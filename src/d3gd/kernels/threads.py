@@ -1,4 +1,4 @@
-"""Rows divided among the cores of the machine; no result depends on how many there are."""
+"""Division of rows among the cores of the machine; results do not depend on their number."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,16 +11,16 @@ import numpy as np
 
 from d3gd.arrays import Array, Ints
 
-_DIRECT = 1 << 17  # numbers below which dividing the work costs more than it brings
-_PIECE = 1 << 14  # numbers of each array in a piece: few enough that intermediate results stay in the cache
-_PARTS = 4  # per core, so that a core that is disturbed does not keep the others waiting
+_DIRECT = 1 << 17  # numbers below which dividing the work costs more than it gains
+_PIECE = 1 << 14  # numbers of each array in a chunk: intermediate results stay in the cache
+_PARTS = 4  # parts per core, so that others do not wait for a core that is interrupted
 
 _limit: int | None = None
 
 
 @contextmanager
 def threads(limit: int | None) -> Iterator[None]:
-    """Let the kernels use at most so many threads; None lets them use every core that this process may use."""
+    """Limit the number of threads of the kernels; None allows every core available to this process."""
     global _limit
     before, _limit = _limit, limit
     try:
@@ -30,7 +30,7 @@ def threads(limit: int | None) -> Iterator[None]:
 
 
 def cores() -> int:
-    """Return how many threads the kernels use."""
+    """Return the number of threads that the kernels use."""
     return _cores() if _limit is None else min(_limit, _cores())
 
 
@@ -47,17 +47,17 @@ def _cores() -> int:
 
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Return this process's pool; a forked child has none of its parent's threads and needs its own."""
+    """Return this process's pool; a forked child does not inherit its parent's threads."""
     return ThreadPoolExecutor(_cores(), thread_name_prefix="d3gd")
 
 
 def in_parts(work: Callable[[int, int], None], starts: Ints | range, width: int) -> None:
-    """Call ``work(first, last)`` on ranges of rows that together cover all, with about equally many entries each.
+    """Call ``work(first, last)`` on ranges of rows that cover all rows, with about equally many entries each.
 
     Args:
-        work: What to do with rows ``first`` to ``last - 1``; it must release the interpreter's lock to be of use.
-        starts: Where each row's entries begin, and where the last one's end; a range if each has one.
-        width: Numbers that an entry stands for.
+        work: Processes rows ``first`` to ``last - 1``; it should release the interpreter's lock.
+        starts: The start of each row's entries, and the end of the last one's; a range if each row has one.
+        width: Numbers per entry.
     """
     rows, count = len(starts) - 1, cores()
     if count == 1 or (starts[-1] - starts[0]) * width < _DIRECT:
@@ -71,14 +71,14 @@ def in_parts(work: Callable[[int, int], None], starts: Ints | range, width: int)
 
 
 def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
-    """Evaluate an expression whose rows depend on the same rows of the arrays only.
+    """Evaluate an expression whose rows depend only on the same rows of the arrays.
 
-    Large arrays are handled a piece at a time: the same bits, without intermediate results as large as the arrays.
+    Large arrays are processed in chunks, without intermediate results as large as the arrays; bitwise equal.
 
     Args:
         expression: A function of arrays.
-        arrays: Its arguments, with equally many rows each. The first one has the shape of the result.
-        out: Where the result may be put; one of the arrays, if nobody needs it any more.
+        arrays: Its arguments, with equally many rows. The first one has the shape of the result.
+        out: A buffer for the result, which may be an input that is no longer needed.
 
     Returns:
         The result.
@@ -96,7 +96,7 @@ def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None 
     states = np.geterr()
 
     def work(begin: int, end: int) -> None:
-        with np.errstate(**states):  # what is silenced in this thread is not in the others
+        with np.errstate(**states):  # error states are per thread
             for a in range(begin, end, step):
                 piece = slice(a, min(a + step, end))
                 result[piece] = expression(*(array[piece] for array in arrays))

@@ -1,4 +1,4 @@
-"""Objectives to minimise, one per agent."""
+"""Objectives to minimize, one per agent."""
 
 from d3gd.problems.base import Problem
 from d3gd.problems.functions import from_functions

@@ -1,4 +1,4 @@
-"""What every problem is: one objective per agent, with its gradient."""
+"""The base class of problems: one objective per agent, with its gradient."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,13 @@ from d3gd.random import keyed_uniform
 class Problem(ABC):
     r"""The objectives :math:`f_i`, one per agent of a block, of :math:`F = \frac1n \sum_i f_i`.
 
-    A subclass sets `agents` and `dim` and writes `gradients`. `losses` adds the loss to the metrics,
-    `restrict` allows runs on several ranks; `sum_gradients` and `sum_losses` are worth writing where pooling
-    the data is cheaper than one call of `gradients` per row. Rows of `gradients` must not
-    depend on which other agents are in the block.
+    A subclass sets `agents` and `dim` and implements `gradients`. `losses` adds the loss to the metrics, `restrict`
+    allows runs on several ranks. `sum_gradients` and `sum_losses` are worth overriding if pooling the data is cheaper
+    than one call of `gradients` per row. Rows of `gradients` must not depend on which other agents are in the block.
 
     Attributes:
         agents: Number of agents in this block.
-        dim: Numbers in a model.
+        dim: Length of a model.
 
     Example:
         >>> class Distance(Problem):
@@ -49,21 +48,21 @@ class Problem(ABC):
 
         Args:
             x: Models, shape (agents, dim).
-            k: The key of the mini-batches; None asks for the gradient on all data. At first it is the iteration. Where
-                a method asks more than once in an iteration, every further draw has a key of its own, a larger integer
-                (`d3gd.random.draw_key`): draw as for any iteration, by (seed, agent, k) alone.
+            k: The key of the mini-batches; None for the gradient on all data. The first evaluation of an iteration has
+                the iteration as its key; further ones have larger integers (`d3gd.random.draw_key`). Draw from
+                (seed, agent, k) alone.
 
         Returns:
             Shape (agents, dim); row i is the gradient of f_i at x[i].
         """
 
     def start(self) -> Floats:
-        """The model that all agents start from unless told otherwise, shape (dim,): zeros here."""
+        """The default initial model of all agents, shape (dim,): zeros here."""
         return np.zeros(self.dim)
 
     @property
     def has_loss(self) -> bool:
-        """Whether `losses` can be asked for."""
+        """Whether `losses` is implemented."""
         return type(self).losses is not Problem.losses
 
     def losses(self, x: Floats) -> Floats:
@@ -87,24 +86,24 @@ class Problem(ABC):
         return float(self.sum_losses(x).mean()) / self.agents
 
     def accuracies(self, x: Floats) -> Floats | None:
-        """Share of the test data that the model in each row gets right, or None without test data."""
+        """Test accuracy of the model in each row, or None without test data."""
         return None
 
     def restrict(self, agents: Ints | Sequence[int]) -> "Problem":
         """The same problem with only some of its agents.
 
         Args:
-            agents: Positions in this block, in the order wanted.
+            agents: Positions in this block, in the desired order.
 
         Returns:
-            A problem whose gradients are bitwise those rows of this one, mini-batches included.
+            A problem whose gradients, also on mini-batches, are bitwise equal to these rows of this one's.
         """
         raise ProblemError(
             f"{type(self).__name__} cannot be restricted to some agents; write its restrict(agents) method"
         )
 
     def describe(self) -> dict[str, Any]:
-        """What is needed to make or to recognise this problem again, ready for JSON."""
+        """What is needed to rebuild or to recognize this problem, ready for JSON."""
         return {
             "kind": type(self).__name__,
             "agents": self.agents,
@@ -113,14 +112,14 @@ class Problem(ABC):
         }
 
     def common(self) -> dict[str, Any]:
-        """What must be the same on every rank that holds some of the agents, ready for JSON; here, kind and dimension.
+        """What must be equal on all ranks, ready for JSON; here, kind and dimension.
 
         A subclass adds the settings that all agents share: seed, batch, regularization, test data.
         """
         return {"kind": type(self).__name__, "dim": self.dim}
 
     def fingerprint(self) -> str:
-        """SHA-256 of what defines the problem, the same whether it was made whole or joined from parts."""
+        """SHA-256 of what defines the problem, equal for a whole problem and one joined from parts."""
         return self._joined_fingerprint(self.fingerprints())
 
     @classmethod
@@ -138,7 +137,7 @@ class Problem(ABC):
         return np.broadcast_to(row, (self.agents, self.dim))
 
     def _positions(self, agents: Ints | Sequence[int]) -> Ints:
-        """Check positions handed to `restrict`."""
+        """Check the argument of `restrict`."""
         positions = np.asarray(agents)
         if positions.ndim != 1 or positions.size == 0 or positions.dtype.kind not in "iu":
             raise ProblemError(f"restrict found {positions.dtype} of shape {positions.shape}; pass a list of agents")
@@ -150,13 +149,13 @@ class Problem(ABC):
     def _check_models(self, x: Floats) -> None:
         if x.shape != (self.agents, self.dim):
             raise ProblemError(
-                f"models of shape {x.shape} do not fit {self.agents} agents with {self.dim} numbers each; "
+                f"models of shape {x.shape} do not match {self.agents} agents with {self.dim} numbers each; "
                 f"pass an array of shape {(self.agents, self.dim)}"
             )
 
 
 class Sourced(Problem):
-    """A problem that remembers the call that generated it."""
+    """A problem that stores the call that built it."""
 
     _source: dict[str, Any] | None = None
 
@@ -177,15 +176,15 @@ class Sourced(Problem):
         return self
 
     def common(self) -> dict[str, Any]:
-        """Also the call that made this problem."""
+        """Also the call that built this problem."""
         source = {key: value for key, value in (self._source or {}).items() if key != "block"}
         return super().common() | {"source": source}
 
     def describe(self) -> dict[str, Any]:
-        """The call that made this problem, or its shapes and fingerprint when it was made from arrays."""
+        """The call that built this problem, or its shapes and fingerprint if it was built from arrays."""
         return dict(self._source) if self._source is not None else super().describe()
 
 
 def as_bytes(digests: Iterable[str]) -> Array:
-    """Hexadecimal digests as the rows of an array of bytes."""
+    """Convert hexadecimal digests to the rows of an array of bytes."""
     return np.array([list(bytes.fromhex(text)) for text in digests], dtype=np.uint8)

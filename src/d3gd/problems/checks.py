@@ -1,4 +1,4 @@
-"""What problems refuse, in one line that says where; what passes is returned as plain Python or NumPy numbers."""
+"""Checks of the arguments of problems; valid ones are returned as plain Python or NumPy numbers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +14,12 @@ MOST_DRAWN = 1 << 20  # samples in a mini-batch of one agent
 
 
 def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None = None) -> None:
-    """Refuse NaN and infinities, naming where the first one is.
+    """Raise an error that names the first NaN or infinity, if there is any.
 
     Args:
-        values: The array to look through.
+        values: The array to check.
         what: Its name in the message.
-        axes: The name of each axis; the first is that of the agents where `ids` is given.
+        axes: The name of each axis; the first is that of the agents if `ids` is given.
         ids: Global ids of the agents.
     """
     finite = np.isfinite(values)
@@ -32,7 +32,7 @@ def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None
 
 
 def check_ids(agent_ids: Ints | Sequence[int] | None, agents: int) -> Ints:
-    """Return the agents' global ids, by default 0, 1, ..., once there is one for each."""
+    """Return the agents' global ids, by default 0, 1, ..., or raise an error unless there is one for each."""
     ids = np.arange(agents) if agent_ids is None else np.asarray(agent_ids)
     if ids.shape != (agents,) or ids.dtype.kind not in "iu":
         raise ProblemError(f"agent_ids of shape {ids.shape} do not name {agents} agents; pass one integer per agent")
@@ -50,12 +50,12 @@ def check_regularization(regularization: Any) -> float:
 
 
 def check_samples(X: Array, y: Array, name: str) -> tuple[Floats, Ints]:
-    """Return features and labels of one agent or of a test set, once they fit each other.
+    """Return features and labels of one agent or of a test set, or raise an error unless they match.
 
     Args:
         X: Features, shape (samples, features).
         y: Labels, shape (samples,).
-        name: Whose they are, for messages.
+        name: Their owner, for messages.
     """
     X, y = np.asarray(X), np.asarray(y)
     if X.ndim != 2 or X.size == 0 or y.shape != X.shape[:1]:

@@ -1,4 +1,4 @@
-"""What problems with labelled samples and one linear score per class share."""
+"""The common base of problems with labelled samples and one linear score per class."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from d3gd.problems.base import Sourced, as_bytes
 from d3gd.problems.checks import check_batch, check_regularization
 from d3gd.random import keyed_choices
 
-_CACHED = 1 << 16  # numbers that stay in the cache
-_CHUNK = 1 << 22  # most numbers a metric may hold in one temporary array
+_CACHED = 1 << 16  # numbers that fit in the cache
+_CHUNK = 1 << 22  # limit on the numbers in a temporary array of a metric
 
 
 class LinearClassification(Sourced):
@@ -29,13 +29,13 @@ class LinearClassification(Sourced):
         sizes: Samples of each agent.
         classes: Number of classes.
         regularization: Factor of half the squared norm.
-        batch: Samples for a gradient, drawn with replacement by the key (seed, agent, iteration); None takes all.
-        seed: Of the mini-batches.
+        batch: Samples for a gradient, drawn with replacement by the key (seed, agent, iteration); None: all.
+        seed: Seed of the mini-batches.
         test: Test features and labels.
         agent_ids: Global ids of the agents, the keys of their mini-batches.
     """
 
-    best: np.ufunc  # np.maximum if the class with the largest score is predicted, np.minimum if that with the smallest
+    best: np.ufunc  # np.maximum if the largest score predicts the class, np.minimum if the smallest does
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class LinearClassification(Sourced):
 
     @abstractmethod
     def _pooled_sums(self, x: Floats) -> tuple[Floats, Floats]:
-        """`sum_gradients` and `sum_losses` of every row at once: the losses come almost for free."""
+        """`sum_gradients` and `sum_losses` of every row; computed together, the losses cost almost nothing."""
 
     @abstractmethod
     def _pooled_losses(self, x: Floats) -> Floats:
@@ -68,7 +68,7 @@ class LinearClassification(Sourced):
     def sum_gradients(self, x: Floats) -> Floats:
         """All agents' samples are pooled.
 
-        The losses are kept, since whoever records gradients at a point mostly asks for both.
+        The losses are cached, since metrics mostly need both at the same point.
         """
         gradients, losses = self._pooled_sums(x)
         self._last = x.copy(), losses
@@ -100,10 +100,10 @@ class LinearClassification(Sourced):
 
     @abstractmethod
     def _part(self, positions: Ints) -> Self:
-        """The problem of some agents."""
+        """The problem restricted to some agents."""
 
     def _settings(self, positions: Ints) -> dict[str, Any]:
-        """What a part has from the whole, data apart."""
+        """The settings that a part inherits from the whole."""
         return {
             "classes": self.classes,
             "regularization": self.regularization,
@@ -129,7 +129,7 @@ class LinearClassification(Sourced):
         )
 
     def _drawn(self, k: int, batch: int) -> Ints:
-        """The mini-batches of iteration k: places among all agents' samples one after the other, (agents, batch)."""
+        """The mini-batches of iteration k: indices into the concatenated samples of all agents, (agents, batch)."""
         places = keyed_choices(self.seed, self.agent_ids, k, batch, self.sizes)
         places += self.longest * np.arange(self.agents)[:, None]
         return places
@@ -143,7 +143,7 @@ class LinearClassification(Sourced):
 
     @cached_property
     def _present(self) -> Bools:
-        """Which rows of X are samples, not padding."""
+        """Mask of the rows of X that are samples, not padding."""
         present: Bools = np.arange(self.longest) < self.sizes[:, None]
         return present
 
@@ -154,15 +154,15 @@ Made = TypeVar("Made", bound=Sourced)
 def of_mixture(
     make: Callable[..., Made], kind: str, *, seed: int, regularization: float, batch: int | None, **drawn: Any
 ) -> Made:
-    """A problem on the Gaussian classes of `d3gd.data.dirichlet_mixture`, which remembers how it was made.
+    """A problem on the Gaussian classes of `d3gd.data.dirichlet_mixture`, which stores the call that built it.
 
     Args:
-        make: Makes it from features and labels of all agents, given classes, test, agent_ids and the settings.
+        make: Builds the problem from all agents' features and labels, given classes, test, agent_ids and settings.
         kind: The name of the function that was called.
         seed: Key of the data and of the mini-batches.
         regularization: Factor of half the squared norm.
         batch: Samples for a gradient.
-        drawn: What `mixture_with_test_set` is to draw.
+        drawn: Arguments of `mixture_with_test_set`.
     """
     settings = {"seed": seed, "regularization": regularization, "batch": batch}
     X, y, test = mixture_with_test_set(seed=seed, **drawn)
@@ -171,12 +171,12 @@ def of_mixture(
 
 
 def real(x: Floats) -> Floats:
-    """Models in single precision as they are, all others in double."""
+    """Return models in single precision unchanged, all others in double."""
     return x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
 
 
 def row_slices(rows: int, width: int) -> list[slice]:
-    """Cuts of the rows of a metric, `width` numbers each, that keep its temporary arrays small."""
+    """Slices of a metric's rows, of `width` numbers each, that keep temporary arrays small."""
     step = max(1, _CHUNK // max(1, width))
     return [slice(start, start + step) for start in range(0, rows, step)]
 
@@ -188,7 +188,7 @@ def shares_right(theta: Floats, X: Floats, y: Ints, best: np.ufunc) -> Floats:
         theta: Models, shape (models, classes, features).
         X: Features, shape (samples, features).
         y: Labels.
-        best: ``np.maximum`` if the largest score wins, ``np.minimum`` if the smallest does; of equals, the first class.
+        best: ``np.maximum`` if the largest score wins, ``np.minimum`` if the smallest does; ties go to the first class.
     """
     models, classes, _ = theta.shape
     right = np.empty(models)
@@ -198,7 +198,7 @@ def shares_right(theta: Floats, X: Floats, y: Ints, best: np.ufunc) -> Floats:
         scores = (some.reshape(-1, X.shape[1]) @ X.T).reshape(len(some), classes, len(X))
         top = best.reduce(scores, axis=1)
         hits = scores[:, y, np.arange(len(X))] == top
-        if np.count_nonzero(scores == top[:, None]) > top.size:  # ties; else there is no need for the slow argmax
+        if np.count_nonzero(scores == top[:, None]) > top.size:  # ties, which need the slower argmax
             winner = scores.argmax(axis=1) if best is np.maximum else scores.argmin(axis=1)
             hits = winner == y
         right[rows] = hits.mean(axis=1)

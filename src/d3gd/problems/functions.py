@@ -1,4 +1,4 @@
-"""Any problem, from two plain functions."""
+"""Problems given by two plain functions."""
 
 from collections.abc import Callable, Sequence
 
@@ -57,26 +57,26 @@ class Functions(Problem):
         return np.array([float(self.loss_function(agent, models[row])) for row, agent in enumerate(ids)])
 
     def restrict(self, agents: Ints | Sequence[int]) -> "Functions":
-        """Only these agents; the functions are still called with the global numbers."""
+        """Only these agents; the functions are still called with global indices."""
         ids = self.agent_ids[self._positions(agents)]
         return Functions(agents=ids.size, dim=self.dim, gradient=self.gradient, loss=self.loss_function, agent_ids=ids)
 
 
 def _locked(x: Floats) -> Floats:
-    """A view that the user's functions cannot write through."""
+    """A read-only view for the user's functions."""
     view = x.view()
     view.flags.writeable = False
     return view
 
 
 def from_functions(*, agents: int, dim: int, gradient: GradientFunction, loss: LossFunction | None = None) -> Functions:
-    """A problem given by plain functions of an agent's number and its model.
+    """A problem given by plain functions of an agent's index and its model.
 
-    Each call handles one agent; where that is too slow, subclass `Problem` and compute all agents at once.
+    Each call handles one agent; if that is too slow, subclass `Problem` and compute all agents at once.
 
     Args:
         agents: Number of agents.
-        dim: Numbers in a model.
+        dim: Length of a model.
         gradient: gradient(i, x), the gradient of f_i at x, shape (dim,).
         loss: loss(i, x), the value f_i(x); without it the loss is not recorded.
 

@@ -1,4 +1,4 @@
-"""Softmax regression where agents see classes in different proportions: of one set that is divided, or drawn."""
+"""Softmax regression with label skew: on a data set that is divided, or on synthetic data."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def label_skewed_classification(
     batch: int | None = None,
     test_fraction: float = 0.2,
 ) -> SoftmaxRegression:
-    """Softmax regression on any labelled set: a test set held out, the rest in equal parts with label skew.
+    """Softmax regression on any labelled data set, divided equally among agents with label skew.
 
     Args:
         X: Features, shape (samples, features).
@@ -32,7 +32,7 @@ def label_skewed_classification(
         alpha: Dirichlet concentration of the agents' class proportions, one for all or one per agent.
         seed: Key of the division and of the mini-batches.
         regularization: Factor of half the squared norm.
-        batch: Samples for a gradient, drawn with replacement; None takes all.
+        batch: Samples for a gradient, drawn with replacement; None: all.
         test_fraction: Share of the samples held out for the accuracy; 0 for none.
 
     Returns:
@@ -72,7 +72,7 @@ def digits_classification(
         alpha: Dirichlet concentration of the agents' class proportions, one for all or one per agent.
         seed: Key of the division and of the mini-batches.
         regularization: Factor of half the squared norm.
-        batch: Samples for a gradient, drawn with replacement; None takes all.
+        batch: Samples for a gradient, drawn with replacement; None: all.
         test_fraction: Share of the samples held out for the accuracy; 0 for none.
 
     Returns:
@@ -96,19 +96,19 @@ def mixture_classification(
     test_samples: int = 1000,
     block: Ints | Sequence[int] | None = None,
 ) -> SoftmaxRegression:
-    """Softmax regression on the Gaussian classes of `d3gd.data.dirichlet_mixture`: convex, and nothing to install.
+    """Softmax regression on the Gaussian classes of `d3gd.data.dirichlet_mixture`: convex, without dependencies.
 
     Args:
         agents: Number of agents in the network.
         alpha: Dirichlet concentration of the class proportions, one for all or one per agent.
         seed: Key of the data and of the mini-batches.
         classes: Number of classes.
-        features: Numbers in a sample.
+        features: Number of features.
         samples: Samples of each agent.
         regularization: Factor of half the squared norm.
-        batch: Samples for a gradient, drawn with replacement; None takes all.
+        batch: Samples for a gradient, drawn with replacement; None: all.
         test_samples: Size of the test set, whose classes are equally likely; 0 for none.
-        block: Agents whose data to make; by default all.
+        block: Agents whose data to generate; by default all.
 
     Returns:
         The problem, restricted to `block` if that is given.

@@ -1,4 +1,4 @@
-"""Quadratics: a known optimum to test methods against."""
+"""Quadratics, whose optimum is known."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from d3gd.problems.checks import check_finite
 from d3gd.random import generator
 from d3gd.validation import is_positive, not_negative, shown
 
-_TAG = 3  # keeps these draws apart from those of other generators with the same seed
+_TAG = 3  # distinguishes these draws from those of other generators with the same seed
 
 
 class Quadratic(Sourced):
@@ -23,10 +23,10 @@ class Quadratic(Sourced):
 
     Args:
         Q: Symmetric positive definite matrices, shape (agents, dim, dim).
-        b: The agents' own minimisers, shape (agents, dim).
+        b: The agents' own minimizers, shape (agents, dim).
 
     Attributes:
-        optimum: The minimiser of F, from :math:`\sum_i Q_i x = \sum_i Q_i b_i`.
+        optimum: The minimizer of F, from :math:`\sum_i Q_i x = \sum_i Q_i b_i`.
         smoothness: The largest eigenvalue of any :math:`Q_i`.
 
     Example:
@@ -40,7 +40,7 @@ class Quadratic(Sourced):
         b = np.ascontiguousarray(b, dtype=np.float64)
         if b.ndim != 2 or b.size == 0 or Q.shape != (*b.shape, b.shape[1]):
             raise ProblemError(
-                f"Q of shape {Q.shape} and b of shape {b.shape} do not fit; pass (agents, dim, dim) and (agents, dim)"
+                f"Q of shape {Q.shape} and b of shape {b.shape} do not match; pass (agents, dim, dim) and (agents, dim)"
             )
         check_finite(Q, "Q", ("agent", "row", "column"))
         check_finite(b, "b", ("agent", "entry"))
@@ -76,12 +76,12 @@ class Quadratic(Sourced):
         return values
 
     def sum_gradients(self, x: Floats) -> Floats:
-        """Measured from the optimum, where the gradient is zero, so that nothing cancels near it."""
+        """Computed relative to the optimum, where the gradient is zero, which avoids cancellation near it."""
         gradients: Floats = (x - self.optimum) @ self._sum_Q
         return gradients
 
     def sum_losses(self, x: Floats) -> Floats:
-        """The value at the optimum and the growth from there."""
+        """Computed as the value at the optimum plus the increase from there."""
         away = x - self.optimum
         least = self.losses(self._everywhere(self.optimum)).sum()
         values: Floats = least + 0.5 * np.einsum("rd,rd->r", away, away @ self._sum_Q)
@@ -111,16 +111,16 @@ def quadratic(
     .. math::
         Q_i = U_i \operatorname{diag}(\sigma) U_i^\top, \qquad b_i = c + h\, e_i, \quad c, e_i \sim N(0, I)
 
-    where :math:`U_i` is a random orthogonal matrix and :math:`\sigma` falls geometrically from 1 to
+    where :math:`U_i` is a random orthogonal matrix and :math:`\sigma` decreases geometrically from 1 to
     1/conditioning.
 
     Args:
         agents: Number of agents.
-        dim: Numbers in a model.
+        dim: Length of a model.
         seed: Key of all draws.
         conditioning: Ratio of the largest to the smallest eigenvalue of every Q_i, at least 1.
-        heterogeneity: h, the distance between the agents' minimisers; 0 gives all the same one.
-        block: Agents whose quadratics to make; by default all.
+        heterogeneity: h, the scale of the distances between the agents' minimizers; at 0 they are equal.
+        block: Agents whose quadratics to generate; by default all.
 
     Returns:
         The problem; its smoothness is 1.
@@ -142,7 +142,7 @@ def quadratic(
     for row, agent in enumerate(chosen.tolist()):
         draw = generator(seed, _TAG, agent)
         U, triangle = np.linalg.qr(draw.standard_normal((dim, dim)))
-        U *= np.sign(np.diag(triangle))  # makes the rotation uniformly distributed
+        U *= np.sign(np.diag(triangle))  # makes the orthogonal matrix uniformly (Haar) distributed
         half = (U * spectrum) @ U.T
         Q[row] = (half + half.T) / 2
         b[row] = centre + heterogeneity * draw.standard_normal(dim)

@@ -16,7 +16,7 @@ from d3gd.problems.classification import LinearClassification, of_mixture, real,
 
 
 def slope(s: Any) -> Any:
-    r"""Return the derivative of the sigmoid where its value is s: :math:`\sigma' = \sigma - \sigma^2`."""
+    r"""Return the derivative of the sigmoid at the point where its value is s: :math:`\sigma' = \sigma - \sigma^2`."""
     return s - s * s
 
 
@@ -36,8 +36,8 @@ class SigmoidClassification(LinearClassification):
         y: Labels 0, ..., classes - 1, shape (agents, samples).
         classes: K, the number of classes.
         regularization: The factor lambda.
-        batch: Samples for a gradient, drawn with replacement by the key (seed, agent, iteration); None: all.
-        seed: Of the mini-batches.
+        batch: Samples for a gradient, drawn with replacement, keyed by (seed, agent, iteration); None: all.
+        seed: Seed of the mini-batches.
         test: Test features and labels.
         agent_ids: Global ids of the agents, their keys; by default 0, 1, ...
 
@@ -62,7 +62,7 @@ class SigmoidClassification(LinearClassification):
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
         if X.ndim != 3 or X.size == 0 or y.shape != X.shape[:2] or y.dtype.kind not in "iu":
             raise ProblemError(
-                f"X of shape {X.shape} and y of shape {y.shape} and type {y.dtype} do not fit; "
+                f"X of shape {X.shape} and y of shape {y.shape} and type {y.dtype} do not match; "
                 "pass floats of shape (agents, samples, features) and integers of shape (agents, samples)"
             )
         ids = check_ids(agent_ids, len(X))
@@ -90,7 +90,7 @@ class SigmoidClassification(LinearClassification):
         self._meter, self._sums = Meter(), dict[Any, _Sums]()
 
     def _in(self, dtype: Any) -> "_Sums":
-        """The data in a precision."""
+        """The data in a given precision."""
         if dtype not in self._sums:
             self._sums[dtype] = _Sums(self.X.astype(dtype, copy=False), self.y, self._segment, self.classes)
         return self._sums[dtype]
@@ -105,7 +105,7 @@ class SigmoidClassification(LinearClassification):
         if self._meter.compiled(self.X.size):
             compiled: Floats = sums.compiled.gradients(x, self.regularization)
             return compiled
-        # CSR products visit each row's own samples in order: bitwise the same for any block of agents.
+        # CSR products sum each row's samples in order: bitwise equal for any block of agents.
         slopes = slope(expit(sums.score @ x.reshape(-1)))
         slopes /= self.samples
         sums.collect.data = slopes
@@ -124,7 +124,7 @@ class SigmoidClassification(LinearClassification):
 
     @cached_property
     def _scatter(self) -> CSR:
-        """Adds a mini-batch's samples, one column each, to their segments; every draw sets its entries."""
+        """A matrix that sums a mini-batch's samples, one column each, by segment; every draw sets its entries."""
         drawn = self.agents * (self.batch or 0)
         columns = np.arange(drawn + 1)
         return sparse.csc_array(
@@ -133,7 +133,7 @@ class SigmoidClassification(LinearClassification):
         )
 
     def losses(self, x: Floats) -> Floats:
-        """f_i(x_i), the constant (K - 1) / 2 of the wrong classes included."""
+        """f_i(x_i), including the constant (K - 1) / 2 of the wrong classes."""
         x = real(x)
         sums = self._in(x.dtype)
         scores = sums.compiled.scores(x) if self._meter.large(self.X.size) else sums.score @ x.reshape(-1)
@@ -182,7 +182,7 @@ class _Sums:
 
     @cached_property
     def score(self) -> CSR:
-        """Takes all models, one after the other, to the score of every sample's own class."""
+        """A matrix that maps the concatenated models to the score of every sample's own class."""
         total, features = self._segment.size, self.X.shape[2]
         columns = (self._segment[:, None] * features + np.arange(features)).ravel().astype(self._index)
         rows = np.arange(0, total * features + 1, features, dtype=self._index)
@@ -191,7 +191,7 @@ class _Sums:
 
     @cached_property
     def collect(self) -> CSR:
-        """Adds up the samples of each segment, times the entries that are set for them."""
+        """A matrix that sums the samples of each segment, weighted by entries set by the caller."""
         total, segments = self._segment.size, len(self.X) * self._classes
         starts = np.searchsorted(self._segment, np.arange(segments + 1)).astype(self._index)
         ones, each = np.ones(total), np.arange(total, dtype=self._index)
@@ -200,7 +200,7 @@ class _Sums:
     @cached_property
     def compiled(self) -> Any:
         """The same, compiled."""
-        from d3gd.problems.sigmoid_kernel import CompiledSums  # slow to import, and small problems do without
+        from d3gd.problems.sigmoid_kernel import CompiledSums  # slow to import and not needed for small problems
 
         return CompiledSums(self.X, self._y)
 
@@ -235,12 +235,12 @@ def sigmoid_classification(
         alpha: Dirichlet concentration of the class proportions, one for all or one per agent.
         seed: Key of the data and of the mini-batches.
         classes: Number of classes.
-        features: Numbers in a sample.
+        features: Number of features.
         samples: Samples of each agent.
         regularization: Factor of half the squared norm.
-        batch: Samples for a gradient, drawn with replacement; None takes all.
+        batch: Samples for a gradient, drawn with replacement; None: all.
         test_samples: Size of the test set, whose classes are equally likely; 0 for none.
-        block: Agents whose data to make; by default all.
+        block: Agents whose data to generate; by default all.
 
     Returns:
         The problem, restricted to `block` if that is given.

@@ -1,4 +1,4 @@
-"""The sums of the sigmoid problem compiled, with the bits of the plain ones; see :mod:`d3gd.kernels.compiling`."""
+"""Compiled sums of the sigmoid problem, bitwise equal to the plain ones; see :mod:`d3gd.kernels.compiling`."""
 
 import math
 
@@ -16,10 +16,10 @@ _slope = register_jitable(slope)
 
 @register_jitable
 def _score(samples, labels, model, scores):  # type: ignore[no-untyped-def]
-    """Put the score of each sample's own class under one agent's model into ``scores``."""
+    """Write the score of each sample's own class, under one agent's model, to ``scores``."""
     count, features, zero = samples.shape[0], samples.shape[1], model[0] - model[0]
     fours = count - count % 4
-    for m in range(0, fours, 4):  # a sum waits for each of its terms, so four of them take turns
+    for m in range(0, fours, 4):  # four interleaved sums hide the latency of additions
         p, q, r, s = samples[m], samples[m + 1], samples[m + 2], samples[m + 3]
         t, u = model[labels[m] * features :], model[labels[m + 1] * features :]
         v, w = model[labels[m + 2] * features :], model[labels[m + 3] * features :]
@@ -66,7 +66,7 @@ _SIGNATURES: dict[Kernel, Signature] = {
 
 
 class CompiledSums:
-    """The sigmoid of samples' scores, where each sample touches one class of its agent's model.
+    """The sigmoid of samples' scores, each of which involves one class of its agent's model.
 
     Args:
         X: Features, (agents, samples, features).
@@ -84,7 +84,7 @@ class CompiledSums:
         return scores
 
     def gradients(self, x: Floats, regularization: float) -> Floats:
-        """Return the mean of all samples' features, times the sigmoid's slope at their score, and the regularization's.
+        """Return every agent's gradient: the mean of features times the sigmoid's slope, plus the regularization.
 
         SciPy's sigmoid is 1 / (1 + exp(-score)) with the C library's exponential, and so is this one.
         """

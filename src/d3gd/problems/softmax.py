@@ -1,4 +1,4 @@
-"""Softmax regression on anybody's data, one part per agent."""
+"""Softmax regression on users' data, one part per agent."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,7 +17,7 @@ Part = tuple[Array, Array]
 
 
 class SoftmaxRegression(LinearClassification):
-    """Multinomial logistic regression on padded arrays; see `softmax_regression`, which makes it from parts."""
+    """Multinomial logistic regression on padded arrays; see `softmax_regression`, which builds it from parts."""
 
     best = np.maximum
 
@@ -26,7 +26,7 @@ class SoftmaxRegression(LinearClassification):
         return {}
 
     def _features(self, dtype: Any) -> Floats:
-        """X in a precision."""
+        """X in a given precision."""
         if dtype not in self._precise:
             self._precise[dtype] = self.X.astype(dtype, copy=False)
         return self._precise[dtype]
@@ -42,7 +42,7 @@ class SoftmaxRegression(LinearClassification):
             true = self._places(self.y.reshape(-1).take(chosen))
             sizes = np.full_like(sizes, self.batch)
         theta = self._theta(x)
-        # Batched products work agent by agent: bitwise the same for any block of agents.
+        # Batched products work agent by agent: bitwise equal for any block of agents.
         p = np.matmul(theta, X.swapaxes(1, 2))
         p -= p.max(axis=1, keepdims=True)
         np.exp(p, out=p)
@@ -88,12 +88,12 @@ class SoftmaxRegression(LinearClassification):
         return out
 
     def _part(self, positions: Ints) -> "SoftmaxRegression":
-        """With the same padding."""
+        """Keeps the padding."""
         data = self.X[positions], self.y[positions], self.sizes[positions]
         return SoftmaxRegression(*data, **self._settings(positions))
 
     def _places(self, y: Ints) -> Ints:
-        """Where the labels' entries are in a flattened array of shape (agents, classes, samples)."""
+        """Indices of the labels' entries in a flattened array of shape (agents, classes, samples)."""
         agents, samples = y.shape
         rows = self.classes * np.arange(agents)[:, None] + y
         places: Ints = (samples * rows + np.arange(samples)).reshape(-1)
@@ -125,7 +125,7 @@ class SoftmaxRegression(LinearClassification):
 
 
 def _log_sum_exp(scores: Floats) -> Floats:
-    """Over the classes, axis 1, without overflow."""
+    """Log-sum-exp over the classes, axis 1, without overflow."""
     top = scores.max(axis=1, keepdims=True)
     values: Floats = top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
     return values
@@ -154,8 +154,8 @@ def softmax_regression(
         parts: One pair (X, y) per agent: features of shape (samples, features) and integer labels of 0
             or more. Sizes may differ.
         regularization: The factor lambda.
-        batch: Samples for a gradient, drawn with replacement by the key (seed, agent, iteration); None: all.
-        seed: Of the mini-batches.
+        batch: Samples for a gradient, drawn with replacement, keyed by (seed, agent, iteration); None: all.
+        seed: Seed of the mini-batches.
         test: A pair (X, y) to measure accuracy on.
         classes: Number of classes; by default one more than the largest label.
         agent_ids: Global ids of the agents, the keys of their mini-batches; by default 0, 1, ...
@@ -212,7 +212,7 @@ def softmax_regression(
 
 
 def class_count(labels: Sequence[Ints]) -> int:
-    """How many classes there are, by the largest label; one that stands for something else is refused."""
+    """Number of classes, one more than the largest label; implausibly large labels are rejected."""
     largest, samples = max(int(y.max()) for y in labels), sum(map(len, labels))
     if largest >= max(samples, CLASSES):
         raise ProblemError(

@@ -1,9 +1,9 @@
-r"""What a claim of the paper is, what we measure for it, and the rules that judge it.
+r"""Claims of the paper, their measurements, and the rules of the verdicts.
 
 With T the last iteration, Di-DGD's curve :math:`b` and another curve :math:`c` of the same seed:
 
-- *speed-up*: :math:`1 - k / (T/2)`, with k the iteration from which c stays at or below :math:`b(T/2)`; a curve that is
-  above it at T counts as k = T, a speed-up of -100 %.
+- *speed-up*: :math:`1 - k / (T/2)`, with k the iteration from which c stays at or below :math:`b(T/2)`; for a curve
+  above this level at T, k = T, a speed-up of -100 %.
 - *reduction*: :math:`1 - c(T) / b(T)`.
 
 Every measurement has one value per seed and is judged by its claim's rule. A claim with several measurements is
@@ -21,12 +21,12 @@ from d3gd.reproduce.trial import REFINED, Trial
 
 Verdict: TypeAlias = Literal["reproduced", "partly", "not reproduced"]
 
-_MOST = 0.8  # of the seeds: what it takes to say that a sign is reproduced
+_MOST = 0.8  # share of the seeds for which a sign counts as reproduced
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How the values of all seeds become a verdict."""
+    """A rule that turns the values of all seeds into a verdict."""
 
     text: str
     judge: Callable[[Floats], Verdict]
@@ -48,7 +48,7 @@ class Measurement:
         return low, median, high
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it, ready for JSON."""
+        """Return all fields, ready for JSON."""
         low, median, high = self.quartiles
         return {**asdict(self), "shown": str(self), "median": median, "lower_quartile": low, "upper_quartile": high}
 
@@ -59,14 +59,14 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Claim:
-    """A result sentence of the paper beside what we measured.
+    """A claim of the paper with our measurements.
 
     Attributes:
-        claim: What it says, in short.
-        where: Where it says so.
-        paper: Its figure.
-        measure: What our numbers are.
-        rule: How they are judged.
+        claim: The claim, in short.
+        where: Its place in the paper.
+        paper: The paper's figure.
+        measure: The measured quantity.
+        rule: The rule of the verdict.
         ours: The measurements.
     """
 
@@ -84,20 +84,20 @@ class Claim:
         return verdicts.pop() if len(verdicts) == 1 else "partly"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it, ready for JSON."""
+        """Return all fields, ready for JSON."""
         return {**asdict(self), "ours": [m.as_dict() for m in self.ours], "verdict": self.verdict}
 
 
 def speed_up(iterations: Ints, curve: Floats, baseline: Floats) -> float:
-    """Return the share of iterations that a curve saves on the way to the baseline's level at half time.
+    """Return the share of iterations that a curve saves to reach the baseline's level at half time.
 
-    The crossing is interpolated between two records as an exponential. Disagreement starts at zero, rises and falls,
-    so what counts is from when on a curve *stays* at or below the level.
+    The crossing is interpolated exponentially between two records. Disagreement starts at zero, rises and falls, so the
+    iteration counts from which a curve *stays* at or below the level.
 
     Args:
         iterations: The recorded iterations.
-        curve: The values there.
-        baseline: Those of the curve to compare with.
+        curve: The values of the curve.
+        baseline: The values of the baseline.
 
     Returns:
         At most 1; negative for a slower curve, -1 for one that is still above the level at the end.
@@ -123,7 +123,7 @@ def speed_up(iterations: Ints, curve: Floats, baseline: Floats) -> float:
 
 
 def reduction(curve: Floats, baseline: Floats) -> float:
-    """Return by which share a curve ends below the baseline; negative if above.
+    """Return the relative reduction of a curve's last value below the baseline's; negative if above.
 
     Example:
         >>> reduction(np.array([1.0, 0.3]), np.array([1.0, 0.5]))
@@ -133,7 +133,7 @@ def reduction(curve: Floats, baseline: Floats) -> float:
 
 
 def at_least(level: float, unit: Literal["%", ""] = "%") -> Rule:
-    """Judge a gain by its median, and by whether three seeds out of four gain anything."""
+    """Judge a gain by its median and its lower quartile."""
 
     def judge(values: Floats) -> Verdict:
         low, median = np.quantile(values, [0.25, 0.5])
@@ -145,7 +145,7 @@ def at_least(level: float, unit: Literal["%", ""] = "%") -> Rule:
 
 
 def has_sign(sign: int) -> Rule:
-    """Judge a direction by the share of seeds that go that way."""
+    """Judge a sign by the share of seeds that have it."""
 
     def judge(values: Floats) -> Verdict:
         share = float(np.mean(sign * values > 0))
@@ -156,7 +156,7 @@ def has_sign(sign: int) -> Rule:
 
 
 def near_zero(tolerance: float) -> Rule:
-    """Judge a likeness by how far the quartiles are from none at all."""
+    """Judge a similarity by the distance of the quartiles from zero."""
 
     def judge(values: Floats) -> Verdict:
         low, median, high = np.abs(np.quantile(values, [0.25, 0.5, 0.75]))

@@ -24,7 +24,7 @@ AGENTS = 20
 LINK_PROBABILITY = 0.6
 ALPHA = 0.1
 _EVERY = 2
-# Curves that all but coincide stay visible: the widest is drawn first, the dashed one last.
+# Nearly coinciding curves stay visible: the widest is drawn first, the dashed one last.
 _LINES: Mapping[str, dict[str, Any]] = {
     DIDGD: {"linewidth": 3.0},
     GLOBAL: {"linewidth": 1.6},
@@ -37,14 +37,14 @@ _PANELS = {
 
 
 def trial(seed: int, iterations: int = ITERATIONS) -> Trial:
-    """Run all three algorithms on the Erdos-Renyi graph and the data of a seed."""
+    """Run all three algorithms on the Erdős-Rényi graph and the data of a seed."""
     graph = graphs.erdos_renyi(AGENTS, LINK_PROBABILITY, seed=seed)
     problem = problems.sigmoid_classification(agents=AGENTS, alpha=ALPHA, seed=seed, test_samples=0)
     return run_trial(seed, graph, problem, tuple(ALGORITHMS), iterations=iterations, every=_EVERY)
 
 
 def claims(trials: Sequence[Trial]) -> list[Claim]:
-    """Return the claims that Figure 1's trials can judge."""
+    """Return the claims that Figure 1's trials can test."""
     metrics = ("stationarity", "disagreement")
     faster: dict[str, dict[str, list[float]]] = {
         metric: {
@@ -122,7 +122,7 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
             "Agents weigh their gradients by the Perron vector while the weights move",
             "section 3, Algorithm 1 (on Fig. 1's runs)",
             "assumed",
-            "how far the worst agent's y is from its Perron weight, at T",
+            "largest relative error of an agent's y as its Perron weight, at T",
             alike,
             {name: [float(t.curves[name]["perron_error"][-1]) for t in trials] for name in REFINED},
         ),
@@ -142,7 +142,7 @@ def draw(trials: Sequence[Trial]) -> Any:
             for name, colour in COLOURS.items():
                 curves = np.stack([trial.curves[name][metric] for trial in trials])
                 low, median, high = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
-                seen = slice(1, None)  # all agents start alike: no disagreement yet, which a log axis cannot show
+                seen = slice(1, None)  # all agents start equal: zero disagreement, which a log axis cannot show
                 axes.fill_between(k[seen], low[seen], high[seen], color=colour, alpha=0.18, linewidth=0)
                 axes.plot(k[seen], median[seen], color=colour, label=name, **_LINES[name])
             axes.set(yscale="log", xlim=(0, k[-1]), xlabel="iteration $k$")

@@ -1,4 +1,4 @@
-"""Figure 2: the weights that D3GD learns on four agents, of which A is the outlier."""
+"""Figure 2: the weights that D3GD learns on four agents, with A as the outlier."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,14 +17,14 @@ ALPHA = (0.1, 100.0, 100.0, 100.0)
 
 _PLACES: Mapping[str, tuple[float, float]] = {"A": (0, 1), "B": (1, 1), "C": (0, 0), "D": (1, 0)}
 _NODE, _LOOP = 0.11, 0.135  # radii of a node and of a self-loop
-_HEAD = 6  # points of a route that the arrow's head covers
-_BEND: Mapping[str, float] = {"AB": 0.3, "BA": 0.3}  # each to its own left, so that the two do not overlap
+_HEAD = 6  # points of a path covered by the arrow's head
+_BEND: Mapping[str, float] = {"AB": 0.3, "BA": 0.3}  # each bent to its left, so that the two do not overlap
 _HIGHER, _LOWER, _SAME = "#0072B2", "#D55E00", "0.35"
 _OUTLIER, _OTHERS = "#F0E442", "white"
 
 
 def network() -> Digraph:
-    """Return the graph A -> C -> D -> B with A and B linked both ways."""
+    """Return the graph A -> C -> D -> B with A and B linked in both directions."""
     return Digraph.from_edges(len(LABELS), [[LABELS.index(end) for end in edge] for edge in EDGES], LABELS)
 
 
@@ -35,12 +35,12 @@ def trial(seed: int, iterations: int = ITERATIONS) -> Trial:
 
 
 def names(trial: Trial) -> list[str]:
-    """Return what the paper calls each entry of the graph: "AC" for A -> C, "AA" for A's own weight."""
+    """Return the paper's names of the graph's entries: "AC" for A -> C, "AA" for A's own weight."""
     return [LABELS[source] + LABELS[target] for source, target in zip(trial.sources, trial.targets, strict=True)]
 
 
 def claims(trials: Sequence[Trial]) -> list[Claim]:
-    """Return the claims that Figure 2's trials can judge."""
+    """Return the claims that Figure 2's trials can test."""
     entries = names(trials[0])
 
     def changes(edge: str, name: str) -> list[float]:
@@ -87,7 +87,7 @@ def claims(trials: Sequence[Trial]) -> list[Claim]:
 
 
 def draw(trials: Sequence[Trial]) -> Any:
-    """Return the matplotlib figure: the initial weights, and the median over seeds of the learnt ones."""
+    """Return the matplotlib figure: the initial weights, and the median over seeds of the learned ones."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -149,7 +149,7 @@ def _draw_weights(axes: Any, weights: Mapping[str, float], before: Mapping[str, 
 
 
 def _route(source: str, target: str) -> tuple[Floats, Floats]:
-    """Return the points of an arrow, from rim to rim, or of a self-loop, and where to write its weight."""
+    """Return the points of an arrow between nodes, or of a self-loop, and the position of its label."""
     start, end = np.array(_PLACES[source], dtype=float), np.array(_PLACES[target], dtype=float)
     t = np.linspace(0, 1, 201)[:, None]
     if source == target:

@@ -21,7 +21,7 @@ _TRIALS: dict[str, Callable[[int], Trial]] = {"fig1": figure1.trial, "fig2": fig
 _COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 _NOTES = (
     "Ours: median [quartiles] over seeds 0, 1, ...; graph and data are drawn from the seed. "
-    "Speed-up: 1 - k / (T/2), where k is when a curve gets to Di-DGD's level at T/2 and stays there "
+    "Speed-up: 1 - k / (T/2), where k is the iteration from which a curve stays at or below Di-DGD's level at T/2 "
     "(never within T: -100 %). Reduction: 1 - value at T / Di-DGD's value at T. "
     "Several lines: reproduced if all are, not reproduced if none is even partly, else partly."
 )
@@ -30,23 +30,23 @@ _NOTES = (
 def reproduce(
     which: Which, *, seeds: int = 10, out: Path, jobs: int | None = None, progress: bool | None = None
 ) -> list[Claim]:
-    """Repeat the paper's experiments and judge its claims by them.
+    """Repeat the paper's experiments and test its claims.
 
-    Writes into ``out``: ``fig1.png`` and ``fig1_curves.csv``, ``fig2.png`` and ``fig2_weights.csv``, ``settings.json``
-    and ``claims.json``; prints the table, and where the files are.
+    Writes to ``out``: ``fig1.png`` and ``fig1_curves.csv``, ``fig2.png`` and ``fig2_weights.csv``, ``settings.json``
+    and ``claims.json``; prints the table and the paths of the files.
 
     Args:
         which: ``"fig1"``, ``"fig2"`` or ``"all"``.
-        seeds: How many; they are 0, 1, ..., never chosen.
+        seeds: Number of seeds; they are 0, 1, ..., not selected.
         out: The folder to write to.
-        jobs: How many processes; by default one per core.
+        jobs: Number of processes; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
 
     Returns:
-        The claims with what was measured and their verdicts.
+        The claims with their measurements and verdicts.
     """
     if which not in get_args(Which):
-        raise SettingsError(f"{which!r} is no figure of the paper's; choose fig1, fig2 or all")
+        raise SettingsError(f"{which!r} is not a figure of the paper; choose fig1, fig2 or all")
     for name, value in (("seeds", seeds), ("jobs", 1 if jobs is None else jobs)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise SettingsError(f"{name} = {value!r}: it must be a whole number of at least 1")
@@ -61,7 +61,7 @@ def reproduce(
     before = folder / "settings.json"
     if which != "all" and before.exists() and files.read_json(before).get("which") != which:
         raise RecordError(f"{folder} holds other figures, whose claims would be lost; choose another folder (--out)")
-    files.write_json(folder / "settings.json", settings)  # first, so that a folder in vain costs no work
+    files.write_json(folder / "settings.json", settings)  # first, so that an unusable folder costs no work
     trials = _run_all([which] if which != "all" else list(_TRIALS), seeds, jobs, progress)
     found: list[Claim] = []
     written: list[str] = []
@@ -106,7 +106,7 @@ def print_claims(found: Sequence[Claim], seeds: int) -> None:
 
 
 def _run_all(wanted: Sequence[str], seeds: int, jobs: int | None, progress: bool | None) -> dict[str, list[Trial]]:
-    """Run every figure's trial of every seed, several at a time, and return them in the order of the seeds."""
+    """Run every figure's trial of every seed, in parallel, and return them in the order of the seeds."""
     from joblib import Parallel, delayed, parallel_config
 
     tasks = [(name, seed) for name in wanted for seed in range(seeds)]
@@ -160,7 +160,7 @@ def _write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]])
     files.write_atomically(path, text.getvalue().encode())
 
 
-# What each figure leaves beside its picture, and who writes it.
+# The table of each figure, and the function that writes it.
 _FILES: Mapping[str, tuple[Any, str, Callable[[Path, Sequence[Trial]], None]]] = {
     "fig1": (figure1, "fig1_curves.csv", _write_curves),
     "fig2": (figure2, "fig2_weights.csv", _write_weights),

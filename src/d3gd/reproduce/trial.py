@@ -1,4 +1,4 @@
-"""What both figures share: the algorithms and one seeded trial.
+"""The algorithms and the seeded trials of both figures.
 
 The settings are the paper's: gamma = 0.1, eta = 1, delta = 0.2, every agent starts at zero with Metropolis weights. The
 paper gives no number of iterations for Figure 1; both figures run the 1,000 that it gives for Figure 2.
@@ -28,7 +28,7 @@ ALGORITHMS: Mapping[str, Algorithm[Any]] = {
 }
 CURVES = ("stationarity", "disagreement", "n_min_pi", "perron_error")
 
-# Grey and two of Okabe and Ito's colours, which readers of any colour vision tell apart.
+# Grey and two of Okabe and Ito's colours, safe for colour blindness.
 COLOURS: Mapping[str, str] = {DIDGD: "#7F7F7F", GLOBAL: "#0072B2", DECENTRALIZED: "#D55E00"}
 STYLE: Mapping[str, Any] = {
     "font.size": 9,
@@ -44,11 +44,11 @@ class Trial:
     """Every algorithm on the graph and the data of one seed.
 
     Attributes:
-        seed: What both were drawn from.
+        seed: The seed of graph and data.
         iterations: The recorded iterations.
         curves: The recorded metrics, by algorithm and name.
-        sources: Where each of the graph's entries comes from; self-loops are entries too.
-        targets: The agent that listens.
+        sources: The source of each of the graph's entries, including self-loops.
+        targets: The target of each entry.
         heterogeneity: The total variation distance between the two agents' class frequencies, per entry.
         initial: The initial weights, per entry.
         final: The weights after the last iteration, per entry, by algorithm.
@@ -65,7 +65,7 @@ class Trial:
 
     @property
     def links(self) -> Bools:
-        """Which entries are links, not self-loops."""
+        """Mask of the entries that are links, not self-loops."""
         return np.not_equal(self.sources, self.targets)
 
 
@@ -79,7 +79,7 @@ def run_trial(
         )
         for name in names
     }
-    if any(result.status == "interrupted" for result in results.values()):  # Ctrl-C is meant for all trials
+    if any(result.status == "interrupted" for result in results.values()):  # Ctrl-C ends all trials
         raise KeyboardInterrupt
     recorded = np.unique(np.append(np.arange(0, iterations, every), iterations))
     frequencies = np.stack([np.bincount(y, minlength=problem.classes) / len(y) for y in problem.y])
@@ -100,6 +100,6 @@ def run_trial(
 
 
 def _to_the_end(values: Array, metric: str, count: int) -> Floats:
-    """Return a whole curve; one that diverged stays infinitely far, with an agent that is not heard at all."""
+    """Return a complete curve; a diverged one is continued with infinity, or zero influence for ``n_min_pi``."""
     rest = 0.0 if metric == "n_min_pi" else np.inf
     return np.append(values[:count], np.full(max(0, count - len(values)), rest))

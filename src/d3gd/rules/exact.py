@@ -1,4 +1,4 @@
-"""The rule of eq. (naivedecay): the weights that minimise the design function, row by row."""
+"""The rule of eq. (naivedecay): the weights that minimize the design function, row by row."""
 
 import numpy as np
 
@@ -12,13 +12,13 @@ def closest_combination(net: Network, a: Floats, received: Received, target: Flo
 
     With :math:`m(a) = \|\sum_j a_j (x_j - t)\|^2`, the non-negative least-squares problem
     :math:`\min_{u \ge 0} \|\sum_j u_j (x_j - t)\|^2 + (\sum_j u_j - 1)^2` has along each ray :math:`u = s a` the
-    minimum :math:`m(a) / (1 + m(a))`, which grows with m: its solution, scaled to sum to 1, is the one sought. Lawson
-    and Hanson's active sets find it in finitely many steps. A row whose neighbours all sent the same vector is flat and
-    keeps its weights.
+    minimum :math:`m(a) / (1 + m(a))`, which grows with m: its solution, scaled to sum to 1, is the minimizer. Lawson
+    and Hanson's active sets find it in finitely many steps. If all neighbours sent the same vector, the objective is
+    constant and the row keeps its weights.
 
     Args:
         net: The network.
-        a: The weights so far, over the edges.
+        a: The current weights, over the edges.
         received: The vectors to combine.
         target: One target per agent.
 
@@ -30,7 +30,7 @@ def closest_combination(net: Network, a: Floats, received: Received, target: Flo
     best = a.copy()
     for i, (edges, heard) in enumerate(net.heard(received)):
         away = heard - target[i]
-        if np.all(heard == heard[0]) or not np.isfinite(away).all():  # flat, or diverged: the engine will see it
+        if np.all(heard == heard[0]) or not np.isfinite(away).all():  # constant, or diverged, which the engine detects
             continue
         size = np.linalg.norm(away, axis=1).max()
         rows = np.vstack([away.T / size, np.ones(len(heard))])

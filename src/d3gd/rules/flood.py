@@ -1,4 +1,4 @@
-"""A few numbers about every agent, passed on along the edges until all agents know all of them."""
+"""Flooding: a short vector per agent is forwarded along the edges until all agents have all vectors."""
 
 from typing import NamedTuple
 
@@ -10,31 +10,31 @@ from d3gd.state import Flags, PerAgent
 
 
 class Flood(NamedTuple):
-    """What each agent has been told by each other, and what of it is news.
+    """The rows of all agents that each agent has received, and those it has yet to forward.
 
-    A row crosses each edge once: an agent passes on, in the round after, what it hears for the first time. After as
-    many rounds as the graph's diameter all tables are complete, and equal to the bit.
+    A row crosses each edge once: an agent forwards it in the round after its first arrival. After as many rounds as the
+    graph's diameter all tables are complete and bitwise equal.
     """
 
-    table: PerAgent  # (agents, n, r)  row l: what agent l told
-    known: Flags  # (agents, n)        whose row has arrived, one's own included
-    fresh: Flags  # (agents, n)        whose row is to be passed on
+    table: PerAgent  # (agents, n, r)  row l comes from agent l
+    known: Flags  # (agents, n)        whose rows have arrived, including the agent's own
+    fresh: Flags  # (agents, n)        whose rows are to be forwarded
 
 
 def no_flood(net: Network, length: int) -> Flood:
-    """Return tables that hold nothing yet."""
+    """Return empty tables."""
     nobody = net.vectors().astype(bool)
     return Flood(np.zeros((*nobody.shape, length)), nobody, nobody)
 
 
 def start(net: Network, rows: Floats) -> Flood:
-    """Begin anew: every agent knows its own row only."""
+    """Start a flood: every agent knows only its own row."""
     own = net.eye().astype(bool)
     return Flood(np.where(own[..., None], rows[:, None], 0.0), own, own)
 
 
 def pass_on(net: Network, flood: Flood) -> Flood:
-    """Send the news one hop further."""
+    """Forward new rows by one hop."""
     table, arrived = net.relay(flood.table, flood.fresh)
     news = arrived & ~flood.known
     return Flood(np.where(news[..., None], table, flood.table), flood.known | news, news)

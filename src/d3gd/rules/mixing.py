@@ -1,4 +1,4 @@
-"""Weights planned for mixing alone, from the network alone."""
+"""Weights planned for fast mixing, from the network alone."""
 
 import numpy as np
 
@@ -6,20 +6,20 @@ from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.steady.planner import PLANNED_UP_TO, Planner
 
-_HEARD = 0.95  # the least n pi_i: with tracking, an agent that is little heard is the first to become unstable
-_EVALUATIONS = 150  # once, before the first iteration: worth doing well
+_HEARD = 0.95  # lower bound of n pi_i: with tracking, agents of little influence become unstable first
+_EVALUATIONS = 150  # done once, before the first iteration, so accuracy is affordable
 
 
 def planned_for_mixing(net: Network, *, lazy: bool) -> Floats:
-    """Return weights over all edges for gradients of which nothing is known: equal noise everywhere, in all directions.
+    """Return weights over all edges for unknown gradients, modelled as white noise of equal variance at all agents.
 
-    Tracking removes the deviations that other plans are made against, so all that its weights can do is to mix fast and
-    to let everyone be heard. The network is known to all from the set-up, so all agents plan the same weights. A
-    plan takes n^3 work; above 300 agents the initial weights stay.
+    Tracking removes the deviations that other plans minimize, so the weights only have to mix fast and give all agents
+    influence. The network is known to all agents at set-up, so all compute the same weights. A plan takes O(n^3)
+    operations; above 300 agents the initial weights are kept.
 
     Args:
         net: The network.
-        lazy: Whether half of every weight stays at home: where agents combine before their step, tracking needs the
+        lazy: Whether to average the weights with the identity: if agents combine before their step, tracking needs the
             damping.
     """
     a = net.everywhere_a0

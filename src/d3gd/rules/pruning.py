@@ -1,4 +1,4 @@
-"""Which links agents give up: those to neighbours with similar values, by chance or always."""
+"""The links that agents prune: preferably those to neighbours with similar values."""
 
 import math
 
@@ -10,23 +10,23 @@ from d3gd.validation import within
 
 
 def require_pruning(prune: float, sharpness: float) -> None:
-    """Refuse settings that prune everything, or the different before the similar."""
+    """Raise an error unless the settings leave links and prefer to prune those between similar values."""
     within("prune", prune, 0, 1)
     if isinstance(sharpness, bool) or not isinstance(sharpness, (int, float)) or not sharpness >= 0:
         raise SettingsError(f"sharpness = {sharpness!r}: it must be 0 or more; inf prunes the most similar neighbours")
 
 
 def order(distances: Floats, unit: Floats | float, sharpness: float, draws: Floats) -> Floats:
-    r"""Return a number per link; an agent gives up its links in their order, the smallest first.
+    r"""Return a number per link; an agent prunes its links in ascending order.
 
-    To draw one link after the other without replacement, each time with probabilities
-    :math:`p_j \propto \exp(-\beta d_j / \bar d)`, is a race of exponential clocks with rates :math:`p_j`. The numbers
-    are the logarithms of their times.
+    Drawing links sequentially without replacement with probabilities :math:`p_j \propto \exp(-\beta d_j / \bar d)` is
+    equivalent to a race of exponential clocks with rates :math:`p_j`. The numbers are the logarithms of the clocks'
+    times.
 
     Args:
-        distances: How far apart a link's ends are.
-        unit: What distances are measured in, :math:`\bar d`, one for all or one per link; where it is 0, so are they.
-        sharpness: :math:`\beta`; infinite for no race at all: the distances decide.
+        distances: The distance between the ends of each link.
+        unit: The unit of distances, :math:`\bar d`, for all links or per link; if it is 0, so are the distances.
+        sharpness: :math:`\beta`; if infinite, the distances alone decide.
         draws: A uniform number per link.
 
     Example:
@@ -35,18 +35,18 @@ def order(distances: Floats, unit: Floats | float, sharpness: float, draws: Floa
     """
     if math.isinf(sharpness):
         return distances
-    with np.errstate(divide="ignore"):  # a clock that rings at once has the logarithm -inf, which is right
+    with np.errstate(divide="ignore"):  # a time of zero has the logarithm -inf, as it should
         clocks: Floats = np.log(-np.log1p(-draws))
     return clocks + np.divide(sharpness * distances, unit, out=np.zeros_like(distances), where=np.asarray(unit) > 0)
 
 
 def given_up(agents: Ints, order: Floats, prune: float) -> Bools:
-    r"""Mark the links that agents give up, :math:`\lfloor \kappa d_i \rfloor` of each.
+    r"""Return a mask of the links that agents prune, :math:`\lfloor \kappa d_i \rfloor` of each.
 
     Args:
         agents: The agent of every link, ascending.
-        order: The order in which it gives them up.
-        prune: :math:`\kappa`, the share.
+        order: The order in which each agent prunes its links.
+        prune: :math:`\kappa`, the share of links to prune.
 
     Example:
         >>> given_up(np.array([0, 0, 1, 1]), np.array([2.0, 1.0, 3.0, 4.0]), 0.5)

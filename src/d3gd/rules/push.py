@@ -1,4 +1,4 @@
-"""Pushing: senders split what they hold among those who hear them, so that sums over all agents stay what they are."""
+"""Pushing: senders split what they hold among their out-neighbours, which preserves sums over all agents."""
 
 from typing import NamedTuple
 
@@ -11,18 +11,18 @@ from d3gd.state import PerAgent, PerEdge
 
 
 def split(net: Network, held: Floats) -> Floats:
-    """Return what each agent sends to each of its listeners, and keeps: an equal part of what it holds."""
+    """Return the equal part that each agent sends to each out-neighbour and keeps."""
     parts: Floats = held / _parts(net).astype(held.dtype)
     return parts
 
 
 def remainder(net: Network, held: Floats, part: Floats) -> Floats | float:
-    """Return what rounding the parts to the precision of messages has left with their sender."""
+    """Return the rounding errors of the parts in the precision of messages, which stay with their sender."""
     return 0.0 if held.dtype == part.dtype else held - _parts(net) * part.astype(held.dtype)
 
 
 def gather(net: Network, received: Received, *, double: bool = False) -> Floats:
-    r"""Return the sum of the parts that arrived, :math:`\sum_j c_{ij} x_j` if senders sent :func:`split` of x."""
+    r"""Return the sum of the received parts, :math:`\sum_j c_{ij} x_j` if senders sent :func:`split` of x."""
     return net.mix(np.ones_like(net.a0), received, double=double)
 
 
@@ -39,14 +39,14 @@ def shares(net: Network) -> Floats:
 
 
 class Mass(NamedTuple):
-    r"""Push-sum's mass: pushed along with what is to be averaged, it says how much of it has gathered where.
+    r"""The mass of push-sum: it is pushed along with the values and measures how much each agent has received.
 
-    Dividing by it turns pushing into averaging: if :math:`u_i = w_i z_i`, then pushing u and w moves z by the
+    Dividing by it turns pushing into averaging: if :math:`u_i = w_i z_i`, then pushing u and w mixes z with the
     row-stochastic weights :math:`c_{ij} w_j / w_i^+`, whose Perron vector tends to :math:`w / n`.
     """
 
     w: PerAgent  # (agents, 1)  sums to n
-    a: PerEdge  # (edges,)      the weights on z that the last push amounted to; at the start, that the first will
+    a: PerEdge  # (edges,)      the weights on z equivalent to the last push; at the start, to the first
 
     def share(self, u: Floats) -> Floats:
         """Return z = u / w, in the precision of u."""
@@ -54,12 +54,12 @@ class Mass(NamedTuple):
         return z
 
     def pushed(self, net: Network, received: Received) -> "Mass":
-        """Return the mass after a push, given the parts of w that arrived."""
+        """Return the mass after a push, given the received parts of w."""
         w = gather(net, received)
         return Mass(w=w, a=net.dot(np.ones_like(w), received) / net.spread(w[:, 0]))
 
 
 def unit_mass(net: Network) -> Mass:
-    """Return the mass at the start: one for every agent."""
+    """Return the initial mass: 1 for every agent."""
     c = net.block(shares(net))
     return Mass(w=np.ones((len(net.agents), 1)), a=c / net.spread(net.reduce(c)))

@@ -1,4 +1,4 @@
-"""Short vectors that keep inner products: what agents send of vectors that are too long to send."""
+"""Sketches: short vectors with the same inner products, on average, sent in place of long ones."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,7 +8,7 @@ import numpy as np
 from d3gd.arrays import Floats, Ints
 from d3gd.random import keyed_uniform
 
-_STREAM = 1  # of the keyed draws: apart from those of mini-batches and participation
+_STREAM = 1  # of the keyed draws, distinct from those of mini-batches and participation
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Sketch:
 
     Each coordinate is added, with a random sign, to one random entry of the sketch (a count sketch): d additions, no
     d x s matrix, and the same map for every agent that knows the seed. The variance of
-    :math:`\langle Su, Sv \rangle` is at most :math:`2 \|u\|^2 \|v\|^2 / s`. Vectors no longer than s stay as they are.
+    :math:`\langle Su, Sv \rangle` is at most :math:`2 \|u\|^2 \|v\|^2 / s`. Vectors of length s or less are kept.
 
     Args:
         dim: d, the length of the vectors.
@@ -43,7 +43,7 @@ class Sketch:
         return min(self.size, self.dim)
 
     def __call__(self, rows: Floats) -> Floats:
-        """Return the sketch of every row, in double precision whatever the rows are."""
+        """Return the sketch of every row, in double precision."""
         if self.dim <= self.size:
             return rows.astype(np.float64, copy=False)
         order, signs, starts = _placement(self)
@@ -53,10 +53,10 @@ class Sketch:
 
 @lru_cache(maxsize=8)
 def _placement(sketch: Sketch) -> tuple[Ints, Floats, Ints]:
-    """Return the coordinates sorted by their entry, their signs in that order, and where each entry's begin."""
+    """Return the coordinates sorted by their entry, their signs in that order, and where each entry starts."""
     draws = keyed_uniform(sketch.seed, np.arange(sketch.dim), 0, 3, stream=_STREAM)
     entries = (draws[:, 0] * sketch.size).astype(np.int64)
-    # The first s coordinates of a random order take one entry each, so that none stays empty.
+    # The first s coordinates of a random permutation get one entry each, so that none is empty.
     entries[np.argsort(draws[:, 1], kind="stable")[: sketch.size]] = np.arange(sketch.size)
     order = np.argsort(entries, kind="stable")
     signs = np.where(draws[order, 2] < 0.5, -1.0, 1.0)

@@ -1,8 +1,8 @@
 r"""The two network-wide sums that D3GD's weight gradient needs, known or tracked.
 
 Eq. (grd_J) compares an agent with :math:`\hat x = \sum_l \pi_l x_l` and with
-:math:`\hat g = \sum_l (\pi_l / [y_l]_l) g_l`. :class:`TrueSums` looks at all agents; :class:`TrackedSums` is what
-Algorithm 1 puts in their place.
+:math:`\hat g = \sum_l (\pi_l / [y_l]_l) g_l`. :class:`TrueSums` sees all agents; :class:`TrackedSums` are the
+trackers of Algorithm 1.
 """
 
 from typing import Any, NamedTuple
@@ -18,14 +18,14 @@ from d3gd.state import PerAgent
 
 
 class Sums(NamedTuple):
-    """What stands for the two sums at each agent, (agents, d) each."""
+    """Each agent's estimates of the two sums, (agents, d) each."""
 
     x: Floats
     g: Floats
 
 
 class Summing(Part):
-    """A part that knows the two sums."""
+    """A part that provides the two sums."""
 
     def look(self, net: Network, s: Any, now: Now) -> Sums:
         """Return the sums of this iteration."""
@@ -33,14 +33,14 @@ class Summing(Part):
 
 
 class Nothing(NamedTuple):
-    """The state of a part that keeps none."""
+    """The state of a part without any."""
 
 
 class TrueSums(Summing):
     """The sums themselves, with the Perron vector of the current weights: global knowledge."""
 
     def init(self, net: Network, x0: Floats) -> Nothing:
-        """There is no state."""
+        """Return the empty state."""
         return Nothing()
 
     def look(self, net: Network, s: Nothing, now: Now) -> Sums:
@@ -53,7 +53,7 @@ class TrueSums(Summing):
 
 
 class Trackers(NamedTuple):
-    """The state of Algorithm 1 besides models and weights."""
+    """The state of Algorithm 1 in addition to models and weights."""
 
     z: PerAgent  # (agents, d)  z^k
     q: Tracker
@@ -66,8 +66,8 @@ class TrackedSums(Summing):
         z_i^{k+1} = \sum_j a_{ij}^k z_j^k + x_i^{k+1} - x_i^k, \quad z_i^0 = x_i^0, \qquad
         q_i^{k+1} = \sum_j a_{ij}^k q_j^k + g_i^{k+1} - g_i^k, \quad q_i^0 = g_i^0.
 
-    For fixed weights :math:`z_i \to \sum_l \pi_l x_l` and :math:`q_i \to \sum_l \pi_l g_l`, and the paper takes
-    :math:`q_i / [y_i]_i` for :math:`\hat g`.
+    For fixed weights :math:`z_i \to \sum_l \pi_l x_l` and :math:`q_i \to \sum_l \pi_l g_l`, and the paper uses
+    :math:`q_i / [y_i]_i` in place of :math:`\hat g`.
     """
 
     def init(self, net: Network, x0: Floats) -> Trackers:
@@ -75,7 +75,7 @@ class TrackedSums(Summing):
         return Trackers(z=x0, q=untracked(x0))
 
     def message(self, net: Network, s: Trackers, now: Now) -> tuple[Trackers, dict[str, Array]]:
-        """Send :math:`z^k` and :math:`q^k`; until the end of the iteration, the state holds the latter."""
+        """Send :math:`z^k` and :math:`q^k`; the state holds the latter until the end of the iteration."""
         q = s.q.at(net, now.g)
         return s._replace(q=Tracker(q, now.g)), {"z": s.z, "q": net.precise(q)}
 
@@ -84,7 +84,7 @@ class TrackedSums(Summing):
         return Sums(x=s.z, g=over(net, net.precise(s.q.mixed), now.y))
 
     def end(self, net: Network, s: Trackers, sent: Inbox, now: Now) -> Trackers:
-        """Mix both trackers and add how far the models moved."""
+        """Mix both trackers and add the change of the models."""
         z = displaced(net, net.mix(now.a, sent.z), now.x, now.new)
         q = net.mix(now.a, sent.q, double=True) + net.residual(s.q.mixed, net.precise(s.q.mixed))
         return Trackers(z=z, q=Tracker(q, now.g))

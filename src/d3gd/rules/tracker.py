@@ -1,4 +1,4 @@
-"""Gradient tracking: every agent follows a sum of all gradients."""
+"""Gradient tracking: every agent tracks a sum of all gradients."""
 
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ from d3gd.state import PerAgent
 class Tracker(NamedTuple):
     r"""The state of :math:`s_i^k = \sum_j c_{ij} s_j^{k-1} + g_i^k - g_i^{k-1}` with :math:`s_i^0 = g_i^0`.
 
-    The gradient at :math:`x^k` is not known before iteration k, so the state lags by one gradient. Mixing keeps the
-    (weighted) sum of the trackers, and what is added makes it the sum of the gradients at every iteration. So that it
-    does not drift, trackers are kept and mixed in double precision, and what rounding takes from a message stays with
-    its sender.
+    The gradient at :math:`x^k` is not known before iteration k, so the state lags by one gradient. Mixing preserves the
+    (weighted) sum of the trackers, and the added differences make it the sum of the gradients at every iteration. To
+    avoid drift, trackers are stored and mixed in double precision, and the rounding error of a message stays with its
+    sender.
     """
 
     mixed: PerAgent  # (agents, d)  sum_j c_ij s_j^{k-1}, in double precision

@@ -1,1 +1,1 @@
-"""A run on disk, and what long work shows while it goes on."""
+"""Runs on disk, and progress of long computations."""

@@ -1,10 +1,10 @@
-"""Checkpoints: a folder for each, whole once its manifest is there and fits.
+"""Checkpoints: one folder each, complete once its manifest exists and matches.
 
 ::
 
     000000000200/       the iteration
       state.npz         the algorithm's state
-      manifest.json     the rest; written last, it vouches for both
+      manifest.json     other facts and digests; written last
 """
 
 import re
@@ -18,12 +18,12 @@ from d3gd.errors import RecordError
 from d3gd.runs import files, sealed
 
 _STATE, _MANIFEST = "state.npz", "manifest.json"
-_KEPT = 2  # should the newest turn out damaged, the one before it still serves
+_KEPT = 2  # if the newest is damaged, the one before is used
 _NAME = re.compile(r"\d{12,}")
 
 
 class Checkpoint(NamedTuple):
-    """Everything that the rest of a run depends on."""
+    """Everything needed to continue a run."""
 
     iteration: int
     facts: dict[str, Any]
@@ -34,20 +34,20 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: Where they are.
-        experiment: What a checkpoint must say it belongs to.
+        folder: Their folder.
+        experiment: The digest of the experiment, which a checkpoint must have.
     """
 
     def __init__(self, folder: Path, experiment: str) -> None:
         self._folder = folder
         self._experiment = experiment
-        self._good: list[int] = []  # iterations of those that were read and found whole, ascending
+        self._good: list[int] = []  # iterations of verified checkpoints, ascending
 
     def write(self, k: int, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
-        """Write the checkpoint of iteration ``k``; once it has been read back, drop all but the newest good ones."""
+        """Write the checkpoint of iteration ``k``; after verifying it, remove all but the newest ones."""
         if k in self._good:
             return
-        # Without parents: a run's folder that was deleted must not come back.
+        # Without parents: do not recreate a deleted folder of a run.
         folder = files.make_folder(files.make_folder(self._folder, parents=False) / f"{k:012d}", parents=False)
         facts = {"iteration": k, "experiment": self._experiment, **facts}
         sealed.write(folder / _MANIFEST, facts, {_STATE: files.to_npz(arrays)})
@@ -59,7 +59,7 @@ class Checkpoints:
                 shutil.rmtree(other, ignore_errors=True)
 
     def newest(self) -> Checkpoint | None:
-        """Return the newest whole checkpoint, or None; refuse one of another experiment."""
+        """Return the newest valid checkpoint, or None; raise an error if it is of another experiment."""
         found = newest(self._folder)
         if found is None:
             return None
@@ -72,13 +72,13 @@ class Checkpoints:
         return found
 
     def remove_leftovers(self) -> None:
-        """Remove temporary files that a killed process left."""
+        """Remove temporary files of a killed process."""
         for folder in folders(self._folder):
             files.remove_leftovers(folder)
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """Return the newest checkpoint in a folder that is whole: one that is not is as if it were not there."""
+    """Return the newest valid checkpoint in a folder; damaged ones are ignored."""
     other: RecordError | None = None
     for path in reversed(folders(folder)):
         try:
@@ -88,7 +88,7 @@ def newest(folder: Path) -> Checkpoint | None:
         except RecordError:
             continue
     if other is not None:
-        raise other  # rather than to run everything again
+        raise other  # rather than restart the run
     return None
 
 
@@ -105,7 +105,7 @@ def _read(folder: Path) -> Checkpoint:
 
 
 def folders(folder: Path) -> list[Path]:
-    """Return the folders of all checkpoints, whole or not, the oldest first."""
+    """Return the folders of all checkpoints, valid or not, oldest first."""
     try:
         return sorted(
             (path for path in folder.iterdir() if _NAME.fullmatch(path.name)), key=lambda path: int(path.name)

@@ -1,4 +1,4 @@
-"""Formats that other tools read (JSON, CSV, NPZ), written whole or not at all."""
+"""Files in standard formats (JSON, CSV, NPZ), written atomically."""
 
 import contextlib
 import csv
@@ -20,7 +20,7 @@ from d3gd.digest import jsonable
 from d3gd.errors import RecordError
 
 WANTED = "the file as d3gd wrote it"  # in messages about one that cannot be read
-_LARGEST = 2**40  # bytes of a run's own arrays, which are not compressed: they take no more memory than on disk
+_LARGEST = 2**40  # limit on bytes of a run's arrays; uncompressed, so memory is bounded by the file size
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
 _NUMBERED = re.compile(r"(.+)\[(\d+)\]")  # the column of a metric that has one value per agent
@@ -28,7 +28,7 @@ _NUMBERED = re.compile(r"(.+)\[(\d+)\]")  # the column of a metric that has one 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file beside ``path`` and move it there when it is whole: readers see the old one or the new one."""
+    """Open a temporary file and rename it to ``path`` when complete: readers see the old or the new one."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         todo = "choose another folder with --out"
         if error.errno in _FULL:
-            todo = "free some space and start again; a run goes on from its last checkpoint with --resume"
+            todo = "free some space and start again; --resume continues a run from its last checkpoint"
         raise RecordError(f"{path} cannot be written ({error.strerror}); {todo}") from error
     finally:
         with contextlib.suppress(OSError):
@@ -47,7 +47,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what :func:`replacing` leaves behind when its process is killed."""
+    """Remove temporary files that :func:`replacing` leaves when its process is killed."""
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
             if _LEFTOVER.fullmatch(path.name):
@@ -55,7 +55,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file if it exists."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -63,7 +63,7 @@ def remove(path: Path) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Have the disk know by now which files a folder holds, where the system can."""
+    """Flush a folder's entries to disk, if the system supports it."""
     with contextlib.suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -73,13 +73,13 @@ def sync(folder: Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a whole file or none."""
+    """Write a file completely or not at all."""
     with replacing(path) as file:
         file.write(content)
 
 
 def make_folder(path: Path, *, parents: bool = True) -> Path:
-    """Create a folder, and its parents if wanted, or say why not."""
+    """Create a folder, optionally with its parents, or raise an error."""
     try:
         path.mkdir(parents=parents, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -90,12 +90,12 @@ def make_folder(path: Path, *, parents: bool = True) -> Path:
 
 @contextlib.contextmanager
 def parsing(path: Path) -> Iterator[None]:
-    """Say in one line whatever is wrong with a file's content."""
+    """Report any error in a file's content in one line."""
     try:
         yield
     except RecordError:
         raise
-    except Exception as error:  # parsers of damaged bytes raise errors of every kind
+    except Exception as error:  # parsers of damaged bytes raise all kinds of errors
         reason = str(error) or type(error).__name__
         raise RecordError(f"{path} cannot be read ({reason}); is this the folder of a d3gd run?") from error
 
@@ -111,7 +111,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path, held: bytes | None = None) -> dict[str, Any]:
-    """Read what :func:`write_json` wrote, from its bytes if they are known."""
+    """Read what :func:`write_json` wrote, from its bytes if given."""
     held = reading.content(path, WANTED, limit=reading.ARRAYS) if held is None else held
     with parsing(path):
         content = json.loads(held)
@@ -121,7 +121,7 @@ def read_json(path: Path, held: bytes | None = None) -> dict[str, Any]:
 
 
 def to_npz(arrays: Mapping[str, Array]) -> bytes:
-    """Return named arrays as NPZ, not compressed, so that the file's size bounds what reading it takes."""
+    """Return named arrays as NPZ, not compressed, so that the file's size bounds the memory for reading."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **dict(arrays))
     return buffer.getvalue()
@@ -133,16 +133,16 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def read_arrays(path: Path, held: bytes | None = None) -> dict[str, Array]:
-    """Read named arrays, from the file's bytes if they are known; never unpickles."""
+    """Read named arrays, from the file's bytes if given; never unpickles."""
     return reading.arrays(path, WANTED, held=held, limit=_LARGEST)
 
 
 def columns(metrics: Mapping[str, Array], agents: Sequence[Any] | None = None) -> dict[str, Array]:
-    """Return one column per metric, and of a metric per agent one for each: ``name[0]``, ``name[1]``, ...
+    """Return one column per metric; for metrics per agent, one per agent: ``name[0]``, ``name[1]``, ...
 
     Args:
         metrics: One array per metric, its first axis the records.
-        agents: What to call the agents instead of 0, 1, ...
+        agents: The names of the agents instead of 0, 1, ...
     """
     found: dict[str, Array] = {}
     for name, values in metrics.items():
@@ -163,7 +163,7 @@ def columns(metrics: Mapping[str, Array], agents: Sequence[Any] | None = None) -
 
 
 def to_csv(iterations: Array, metrics: Mapping[str, Array]) -> bytes:
-    """Return one CSV row per record, every digit kept; yes and no become 1 and 0."""
+    """Return one CSV row per record, in full precision; Booleans become 1 and 0."""
     table = {"iteration": iterations, **columns(metrics)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -179,7 +179,7 @@ def write_metrics(path: Path, iterations: Array, metrics: Mapping[str, Array]) -
 
 
 def read_metrics(path: Path, held: bytes | None = None) -> tuple[Array, dict[str, Array]]:
-    """Read what :func:`write_metrics` wrote, from its bytes if they are known."""
+    """Read what :func:`write_metrics` wrote, from its bytes if given."""
     held = reading.content(path, WANTED, limit=reading.ARRAYS) if held is None else held
     with parsing(path):
         header, *rows = csv.reader(io.StringIO(held.decode(), newline=""))
@@ -187,7 +187,7 @@ def read_metrics(path: Path, held: bytes | None = None) -> tuple[Array, dict[str
             raise ValueError("it has no records under a line of names")
         table = [np.array([_number(value) for value in column]) for column in zip(*rows, strict=True)]
         if len(table) != len(header) or not all(column.dtype.kind in "iuf" for column in table):
-            raise ValueError("its rows do not fit its first line")
+            raise ValueError("its rows do not match its first line")
     found: dict[str, list[Array]] = {}
     numbered = [_NUMBERED.fullmatch(name) for name in header]
     for name, match, column in list(zip(header, numbered, table, strict=True))[1:]:
@@ -200,7 +200,7 @@ def _number(text: str) -> int | float:
 
 
 def versions() -> dict[str, str]:
-    """Return what a run's numbers may depend on."""
+    """Return the versions and the machine, on which results may depend."""
     import scipy
 
     from d3gd import __version__

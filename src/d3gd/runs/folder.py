@@ -1,16 +1,16 @@
-"""A run's folder. Nobody else knows what it holds and under which names.
+"""The layout of a run's folder, defined only here.
 
 ::
 
     RUN/
-      settings.json     what was run: algorithm, graph, problem, seed, versions
+      settings.json     the settings: algorithm, graph, problem, seed, versions
       start.npz         the network, the initial weights and models
-      experiment.toml   a copy that repeats the run; inputs/ has the files it names
-      checkpoints/      the newest complete ones
+      experiment.toml   a copy of the experiment; inputs/ has the files it names
+      checkpoints/      the newest valid ones
       metrics.csv       one row per record
       weights.npz       the final weights (scipy.sparse.load_npz reads them)
       models.npz        the final models, as `x`
-      result.json       how it ended; written last, it vouches for all of the result
+      result.json       the status and the digests of the other files; written last
       .d3gd.lock        only while a process writes here
 """
 
@@ -60,41 +60,41 @@ def is_finished(folder: Path) -> bool:
 
 
 def resumable_from(folder: Path) -> int | None:
-    """Return the iteration from which a run would go on, or None if it has no whole checkpoint."""
+    """Return the iteration from which a run would resume, or None without a valid checkpoint."""
     found = checkpoints.newest(folder / _CHECKPOINTS)
     return None if found is None else found.iteration
 
 
 def require_free(folder: Path) -> None:
-    """Refuse a folder in which a new run would meet anything of somebody else's, or another run."""
+    """Raise an error unless a folder is new or empty."""
     if is_started(folder):
         if _is_file(folder / _LOCK):
-            Lock(folder / _LOCK).release()  # a process at work is the better reason
+            Lock(folder / _LOCK).release()  # raises if a process is using the folder, the more useful error
         raise _taken(folder)
     try:
         there = {path.name for path in folder.iterdir()}
     except (OSError, ValueError):
-        return  # it is not there, or no folder: making it says why not
+        return  # missing, or not a folder: creating it raises the error
     if _LOCK in there:
-        there.discard(_START)  # of a process that was killed before its run had begun
+        there.discard(_START)  # of a process that was killed before its run started
     strangers = sorted(name for name in there if not name.startswith("."))
     if strangers:
         raise RecordError(
-            f"{folder} holds {strangers[0]!r} and no run; choose a new or an empty folder: nothing shall be overwritten"
+            f"{folder} holds {strangers[0]!r} and no run; choose a new or an empty folder; nothing is overwritten"
         )
 
 
 class RunFolder:
-    """Settings and start written once, checkpoints along the way; nothing already there is ever overwritten.
+    """Writes settings and initial state once and checkpoints during the run; never overwrites existing files.
 
-    It is used as a context, at the end of which other processes may have the folder. A run that is refused, by any
-    :class:`D3GDError`, before there is a checkpoint leaves nothing behind.
+    As a context manager it locks the folder. A run that fails with a :class:`D3GDError` before its first checkpoint
+    leaves nothing behind.
 
     Args:
         path: The folder; it must be new or empty, unless ``resume``.
-        resume: Go on with the run that the folder holds, if it holds one.
-        settings: What was run.
-        identity: What two runs must share to be the same experiment, besides their start.
+        resume: Continue the run in the folder, if there is one.
+        settings: The settings of the run.
+        identity: What identifies the experiment, apart from its start.
         graph: The network.
         weights: The initial weights.
         x0: The initial models.
@@ -120,7 +120,7 @@ class RunFolder:
         self._found: Checkpoint | None = None
         self._fresh = not (resume and is_started(path))
         if self._fresh:
-            require_free(path)  # before anything is made
+            require_free(path)  # before anything is created
         self._made = not os.path.lexists(path)
         files.make_folder(path)
         self._lock = Lock(path / _LOCK)
@@ -128,7 +128,7 @@ class RunFolder:
             if is_started(path):
                 self._fresh = False
                 if not resume:
-                    raise _taken(path)  # another process has been faster
+                    raise _taken(path)  # another process was faster
                 self._go_on(start, experiment, int(settings["iterations"]))
             else:
                 files.remove_leftovers(path)
@@ -152,18 +152,18 @@ class RunFolder:
                 self.path.rmdir()  # only if it is empty
 
     def found(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        """Return the facts and the arrays of the newest checkpoint, or None; its rows are those before it."""
+        """Return the facts, with the earlier records, and the arrays of the newest checkpoint, or None."""
         if self._found is None:
             return None
         k, facts, arrays = self._found
-        # The checkpoint's own record is made again, so that targets and callbacks have their say on it.
+        # The record at the checkpoint is repeated, so that targets and callbacks can act on it.
         rows = [(at, row) for at, row in facts["rows"] if at % self._every == 0 and at < k]
         return {**facts, "rows": rows}, arrays
 
     def checkpoint(
         self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log, *, gradients: int
     ) -> None:
-        """Write everything that the rest of the run depends on."""
+        """Write everything needed to continue the run."""
         self._require_there()
         facts = {"bytes_sent": bytes_sent, "gradients": gradients, "seconds": seconds, "rows": log.rows}
         self._checkpoints.write(k, arrays, facts)
@@ -174,7 +174,7 @@ class RunFolder:
         result.save(self.path)
 
     def _go_on(self, start: Mapping[str, Array], experiment: str, iterations: int) -> None:
-        """Take up the run that the folder holds, once it is known to be this one."""
+        """Continue the run in the folder, or raise an error if it is another one."""
         there = _experiment_in(self.path / _START)
         if there not in (None, experiment):
             raise RecordError(
@@ -184,13 +184,13 @@ class RunFolder:
         self._found = self._checkpoints.newest()
         if there is None and self._found is None:
             raise RecordError(
-                f"{self.path / _START} is missing or damaged and there is no whole checkpoint, so that nobody knows "
-                "which run this is; choose another folder"
+                f"{self.path / _START} is missing or damaged and there is no valid checkpoint, so the run cannot be "
+                "identified; choose another folder"
             )
         if self._found is not None and self._found.iteration > iterations:
             raise RecordError(
-                f"{self.path} already holds {self._found.iteration} iterations, more than the {iterations} asked for; "
-                "ask for as many or more, or choose another folder"
+                f"{self.path} already holds {self._found.iteration} iterations, more than the {iterations} requested; "
+                "request as many or more, or choose another folder"
             )
         for folder in (self.path, self.path / _INPUTS):
             files.remove_leftovers(folder)
@@ -201,8 +201,8 @@ class RunFolder:
     def _require_there(self) -> None:
         if not self._lock.holds():
             raise RecordError(
-                f"{self.path} was deleted or moved while its run was going on, so that nothing more can be written "
-                "to it; start again, in another folder"
+                f"{self.path} was deleted or moved during its run, so that nothing more can be written to it; start "
+                "again, in another folder"
             )
 
     def _clear(self) -> None:
@@ -223,7 +223,7 @@ def write_result(
     x: Array,
     weights: CSR,
 ) -> None:
-    """Write a result: its tables and arrays, and at last the record with the facts."""
+    """Write a result: its tables and arrays, and last the record with the facts."""
     names = (_METRICS, _MODELS, _WEIGHTS, _RESULT, _SETTINGS)
     taken = [name for name in names if os.path.lexists(folder / name)]
     if taken and not (is_started(folder) or is_finished(folder)):
@@ -240,7 +240,7 @@ def write_result(
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """Return what makes a :class:`d3gd.Result`, each thing as it was written."""
+    """Return the fields of a :class:`d3gd.Result`, verified by their digests."""
     if not is_finished(folder):
         raise RecordError(f"{folder} has no {_RESULT}: it is not the folder of a finished run; finish it first")
     try:
@@ -269,9 +269,9 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 
 def write_experiment(folder: Path, text: str, inputs: Mapping[str, bytes]) -> None:
-    """Write the TOML text that repeats a run and the files that it names, each under the name it has there.
+    """Write the TOML text that repeats a run and the files that it names, by their names in the text.
 
-    The text's last lines are comments that vouch for it and for these files.
+    The text ends with comments that hold the digests of these files and of the text.
     """
     lines = [text.rstrip("\n"), ""]
     for name, content in inputs.items():
@@ -284,7 +284,7 @@ def write_experiment(folder: Path, text: str, inputs: Mapping[str, bytes]) -> No
 
 
 def input_name(name: str) -> str:
-    """Return where an experiment's copy finds a file, seen from its folder."""
+    """Return the path of an input file, relative to the folder of the experiment's copy."""
     return f"{_INPUTS}/{name}"
 
 
@@ -294,10 +294,10 @@ def experiment_in(folder: Path) -> Path | None:
 
 
 def require_as_written(experiment: Path) -> None:
-    """Refuse a run's copy of its experiment that is not what was written, or that names files that are not.
+    """Raise an error if a run's copy of its experiment, or a file that it names, was changed.
 
     Args:
-        experiment: A settings file; one that lies elsewhere than in a run's folder is anybody's to change.
+        experiment: A settings file; outside a run's folder it may be changed.
     """
     if not is_started(experiment.parent):
         return
@@ -318,19 +318,19 @@ def _taken(folder: Path) -> RecordError:
     at = None if is_finished(folder) else resumable_from(folder)
     where = "" if at is None else f" from iteration {at}"
     return RecordError(
-        f"{folder} already holds a run; go on with it{where} (--resume, resume=True), or choose another folder"
+        f"{folder} already holds a run; continue it{where} (--resume, resume=True), or choose another folder"
     )
 
 
 def _experiment_in(start: Path) -> str | None:
-    """Return which experiment a start is of, or None if it cannot be read."""
+    """Return the digest of a start's experiment, or None if it cannot be read."""
     with contextlib.suppress(RecordError, KeyError):
         return str(files.read_arrays(start)["experiment"])
     return None
 
 
 def _unsealed(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return a result as earlier versions wrote it, without digests; refuse it in a later one's format."""
+    """Return a result that an earlier version wrote without digests, or raise an error for later formats."""
     facts = files.read_json(folder / _RESULT)
     if "format" in facts:
         sealed.read(folder / _RESULT)

@@ -1,4 +1,4 @@
-"""One process at a time in a folder; the lock ends with its process, however that ends."""
+"""A lock for one process at a time in a folder, released when the process ends for any reason."""
 
 import contextlib
 import errno
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from d3gd.errors import RecordError
 
-_WITHOUT = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)  # a file system that has no locks
+_WITHOUT = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)  # errors of file systems without locks
 
 if sys.platform == "win32":
     import msvcrt
 
     def _acquire(file: int) -> None:
-        os.lseek(file, 2**30, os.SEEK_SET)  # beyond the text, which others must be able to read
+        os.lseek(file, 2**30, os.SEEK_SET)  # beyond the text, which others must read
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
 
 else:
@@ -27,7 +27,7 @@ else:
 
 
 class Lock:
-    """A lock on a file, which is made for it and removed when it is released.
+    """A lock on a file that exists as long as the lock.
 
     Args:
         path: The file.
@@ -36,23 +36,23 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = self._opened()
-        while not self.holds():  # whoever had it has just removed the file
+        while not self.holds():  # the previous holder has just removed the file
             os.close(self._file)
             self._file = self._opened()
-        with contextlib.suppress(OSError):  # a full disk: it holds all the same
+        with contextlib.suppress(OSError):  # a full disk: the lock is still held
             os.ftruncate(self._file, 0)
             os.lseek(self._file, 0, os.SEEK_SET)
             os.write(self._file, f"{os.getpid()} {platform.node()}\n".encode())
 
     def holds(self) -> bool:
-        """Whether the file, and with it the folder, is still there."""
+        """Whether the file, and so the folder, still exists."""
         try:
             return os.path.samestat(os.fstat(self._file), self._path.stat())
         except OSError:
             return False
 
     def release(self) -> None:
-        """Remove the file and let others in."""
+        """Remove the file and release the lock."""
         if self.holds():
             with contextlib.suppress(OSError):
                 self._path.unlink()

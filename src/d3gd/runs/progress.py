@@ -1,4 +1,4 @@
-"""How far long work has got: a bar on a terminal, lines elsewhere."""
+"""Progress of long computations: a bar on a terminal, lines elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,17 +7,17 @@ from typing import TypeAlias
 
 Show: TypeAlias = Callable[[int, str], None]
 
-_PARTS = 10  # lines that work takes where there is no terminal
+_PARTS = 10  # number of lines without a terminal
 
 
 @contextmanager
 def progress_bar(wanted: bool | None, total: int, what: str = "") -> Iterator[Show]:
-    """Yield a function that shows how much is done and a short text.
+    """Yield a function that shows the amount done and a short text.
 
     Args:
         wanted: Whether to show anything; None shows a bar when standard error is a terminal, and nothing otherwise.
-        total: How much there is to do.
-        what: What is being done.
+        total: The total amount.
+        what: The name of the computation.
     """
     terminal = sys.stderr.isatty()
     if not (terminal if wanted is None else wanted):

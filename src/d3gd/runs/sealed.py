@@ -1,7 +1,7 @@
-"""Records that vouch for themselves and for the files beside them: damage never passes for a result.
+"""Records with digests of themselves and of other files, so that damage is always detected.
 
-A record is a JSON file with, besides its facts, the ``format`` it is written in, the size and SHA-256 of the ``files``
-that it vouches for, and the ``sha256`` of all the rest of itself.
+A record is a JSON file with facts, its ``format``, the size and SHA-256 of the ``files`` that belong to it, and the
+``sha256`` of the rest of itself.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ FORMAT = 2
 
 
 class OtherFormatError(RecordError):
-    """A record that another version of d3gd wrote."""
+    """A record written by another version of d3gd."""
 
 
 def write(record: Path, facts: Mapping[str, Any], contents: Mapping[str, bytes]) -> None:
-    """Write files and, last, the record that vouches for them; the old record goes first."""
+    """Remove the old record, write the files, and last the record with their digests."""
     covered = {name: {"bytes": len(content), "sha256": _sha256(content)} for name, content in contents.items()}
     content = jsonable({"format": FORMAT, **facts, "files": covered})
     files.remove(record)
@@ -33,10 +33,10 @@ def write(record: Path, facts: Mapping[str, Any], contents: Mapping[str, bytes])
 
 
 def read(record: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return a record's facts and the contents of its files, each as it was written, or raise a `RecordError`."""
+    """Return a record's facts and the contents of its files, or raise a `RecordError` if any was changed."""
     content = files.read_json(record)
     if not {"format", "files"} & content.keys():
-        raise OtherFormatError(f"{record} was written by an older d3gd; go on with that version, or run it again")
+        raise OtherFormatError(f"{record} was written by an older d3gd; continue with that version, or run it again")
     with files.parsing(record):
         if content.pop("sha256", None) != _seal(content):
             raise _damaged(record)

@@ -1,7 +1,7 @@
-"""Pieces of an experiment, side by side, each finished one kept in a file of its own.
+"""Parallel trials of an experiment, each stored in a file when it is finished.
 
-So an experiment that was stopped goes on where it was, and its pieces run on any joblib back end:
-``with joblib.parallel_config("dask"): ...`` takes them to a cluster.
+So an interrupted experiment continues where it stopped, and its trials run on any joblib back end:
+``with joblib.parallel_config("dask"): ...`` runs them on a cluster.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,15 +23,15 @@ def run_missing(
     progress: bool | None = None,
     what: str = "Trials",
 ) -> None:
-    """Run every piece that is not there yet, and write what it returns to its file.
+    """Run every missing trial, and write its result to its file.
 
     Args:
-        wanted: The pieces, by their files.
-        run: What makes a piece's content, ready for JSON; it runs in another process.
-        there: The files that need not be made again.
-        jobs: How many processes; by default one per core.
+        wanted: The trials, by their files.
+        run: Returns the result of a trial, ready for JSON; it runs in another process.
+        there: The files that need not be computed again.
+        jobs: Number of processes; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
-        what: What is being done, in a word.
+        what: The name of the computation.
     """
     from joblib import Parallel, delayed
 

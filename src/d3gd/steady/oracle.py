@@ -1,4 +1,4 @@
-"""How far apart agents settle under constant gradients, and the weights that keep them closest together.
+"""The steady deviation of agents under constant gradients, and the weights that minimize it.
 
 The formulas are those of :mod:`d3gd.steady.state`.
 """
@@ -22,14 +22,14 @@ from d3gd.weights import check, metropolis, uniform
 
 Combine: TypeAlias = Literal["before", "after"]
 
-DENSE_UP_TO = 2000  # agents; what is solved here takes n x n arrays and n^3 work
+DENSE_UP_TO = 2000  # agents; the systems here take n x n arrays and O(n^3) operations
 
-_ROUNDING = 1e-26  # of the squared size of the gradients: below, a disagreement is nothing else
-_RANGE = 6.0  # of a weight's logarithm: weights stay above about 1e-6, so that the graph stays connected
+_ROUNDING = 1e-26  # relative to the squared gradients: below, a disagreement is rounding
+_RANGE = 6.0  # range of a weight's logarithm: weights stay above about 1e-6, so that the graph stays connected
 
 
 def steady_deviation(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> Floats:
-    r"""Return how far each agent settles from the weighted mean :math:`\sum_i \pi_i x_i` under constant gradients.
+    r"""Return the steady deviations from the weighted mean :math:`\sum_i \pi_i x_i` under constant gradients.
 
     .. math::
         D = -\frac{\gamma}{n} (I - A + 1 \pi^T)^{-1} (\Pi^{-1} G - 1 1^T G), \qquad \pi^T D = 0
@@ -38,7 +38,7 @@ def steady_deviation(A: CSR | Floats, G: Floats, step_size: float, combine: Comb
     :math:`x^+ = A (x - \frac{\gamma}{n} \Pi^{-1} g)` (combine after, also called adapt-then-combine).
 
     Args:
-        A: Row-stochastic weights that connect everyone; up to 2,000 agents.
+        A: Row-stochastic weights that connect all agents; up to 2,000 agents.
         G: The gradients, shape (n, d).
         step_size: :math:`\gamma`.
         combine: Whether agents combine models before or after they step.
@@ -60,16 +60,16 @@ def steady_deviation(A: CSR | Floats, G: Floats, step_size: float, combine: Comb
 
 
 def steady_disagreement(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> float:
-    r"""Return the disagreement at which agents settle under constant gradients, :math:`\frac2n \|D_c\|_F^2`.
+    r"""Return the steady disagreement under constant gradients, :math:`\frac2n \|D_c\|_F^2`.
 
     Args:
-        A: Row-stochastic weights that connect everyone; up to 2,000 agents.
+        A: Row-stochastic weights that connect all agents; up to 2,000 agents.
         G: The gradients, shape (n, d).
         step_size: :math:`\gamma`.
         combine: Whether agents combine models before or after they step.
 
     Returns:
-        What the metric ``disagreement`` tends to.
+        The limit of the metric ``disagreement``.
 
     Example:
         >>> round(steady_disagreement([[0.5, 0.5], [0.5, 0.5]], np.array([[1.0], [-1.0]]), step_size=0.1), 12)
@@ -88,7 +88,7 @@ def steady_gradient(A: CSR | Floats, G: Floats, step_size: float, combine: Combi
     the derivative of :math:`\frac12 \|D_c\|_F^2`, with the symbols of :mod:`d3gd.steady.state`.
 
     Args:
-        A: Row-stochastic weights that connect everyone; up to 2,000 agents.
+        A: Row-stochastic weights that connect all agents; up to 2,000 agents.
         G: The gradients, shape (n, d).
         step_size: :math:`\gamma`.
         combine: Whether agents combine models before or after they step.
@@ -96,7 +96,7 @@ def steady_gradient(A: CSR | Floats, G: Floats, step_size: float, combine: Combi
     Returns:
         One number per stored entry of A in CSR order. Rows keep their sum, so a row's derivatives matter up to a
         constant; it is chosen so that :math:`\sum_j A_{ij} h_{ij} = 0`, which makes h the derivative under
-        renormalisation of the row.
+        renormalization of the row.
     """
     weights, steady = _settled(A, G, step_size, combine)
     h = steady.derivative(4 / len(G))
@@ -108,7 +108,7 @@ def steady_gradient(A: CSR | Floats, G: Floats, step_size: float, combine: Combi
 
 @dataclass(frozen=True, eq=False)
 class OptimalWeights:
-    """The weights that keep agents closest together under given gradients.
+    """The weights with the smallest steady disagreement under given gradients.
 
     Attributes:
         weights: The weights on the graph's structure, CSR; all positive.
@@ -121,7 +121,7 @@ class OptimalWeights:
     metropolis: float
 
     def share(self, value: float) -> float:
-        r"""Return the share of the possible gain over Metropolis weights that ``value`` collects, in logarithms.
+        r"""Return the share of the possible gain over Metropolis weights that ``value`` achieves, in logarithms.
 
         1 is the optimum, 0 no gain, negative a loss:
         :math:`\log(\text{metropolis} / \text{value}) / \log(\text{metropolis} / \text{optimum})`.
@@ -144,29 +144,29 @@ def optimal_weights(
 ) -> OptimalWeights:
     r"""Return the weights on a graph whose :func:`steady_disagreement` is smallest: the oracle for learned weights.
 
-    The logarithm of the disagreement is minimised over :math:`A_{ij} \propto e^{\theta_{ij}}` by L-BFGS with the exact
-    derivative, from each start in turn, and the best result is kept. The problem is not convex: what is returned is
-    a local minimum. On three agents an exhaustive search finds nothing better. On random graphs of 20 agents, six
-    random starts found nothing better where agents combine before, and values up to 11 % lower where after.
+    The logarithm of the disagreement is minimized over :math:`A_{ij} \propto e^{\theta_{ij}}` by L-BFGS with the exact
+    derivative, from each start in turn, and the best result is kept. The problem is not convex: the result is a local
+    minimum. On three agents an exhaustive search finds nothing better. On random graphs of 20 agents, six random starts
+    found nothing better if agents combine before the step, and values up to 11 % lower if after.
 
-    Where agents combine before they step, the best weights are balanced of their own accord (:math:`n \min_i \pi_i`
-    between 0.6 and 0.9). Where they combine after, constant gradients leave a loophole: an agent that hardly hears
-    itself and is hardly heard may step by a huge :math:`\gamma / (n \pi_i)` unpunished. Those weights tell how low the
-    disagreement could be; with gradients that do change they are not weights to run with. Nor does this objective ask
-    how soon agents settle: on a one-way ring the best weights pass all on, and settling takes almost for ever.
+    If agents combine before they step, the best weights are balanced by themselves (:math:`n \min_i \pi_i` between 0.6
+    and 0.9). If they combine after, constant gradients leave a loophole: an agent that has little weight on itself and
+    little influence may take huge steps :math:`\gamma / (n \pi_i)` at no cost. Such weights are a lower bound on the
+    disagreement; with changing gradients they should not be used in a run. The objective also ignores the rate of
+    convergence: on a directed ring the best weights have almost no self-weights, and convergence is extremely slow.
 
     Args:
         graph: A strongly connected graph of up to 2,000 agents.
         G: The gradients, shape (n, d).
-        step_size: :math:`\gamma`. It scales the values by its square and leaves the best weights as they are.
+        step_size: :math:`\gamma`. It scales the values by its square and does not change the best weights.
         combine: Whether agents combine models before or after they step.
-        start: Weights to start from as well as from Metropolis and from uniform ones.
-        least: Penalise weights under which some :math:`n \pi_i` is below this. Combining after the step, the optimum
-            otherwise starves agents, which frozen gradients do not punish: a floor, not weights to run with.
+        start: Initial weights in addition to Metropolis and uniform ones.
+        least: Penalize weights under which some :math:`n \pi_i` is below this. Combining after the step, the optimum
+            otherwise starves agents, which constant gradients do not penalize.
 
     Returns:
-        The weights, all positive, with their disagreement and that of Metropolis weights. Where combining after the
-        step can cancel the gradients altogether (on a complete graph, or with few dimensions), the value is rounding.
+        The weights, all positive, with their disagreement and that of Metropolis weights. If combining after the
+        step can cancel the gradients completely (on a complete graph, or in few dimensions), the value is rounding.
 
     Example:
         >>> from d3gd import graphs
@@ -205,7 +205,7 @@ def optimal_weights(
 
 
 def _settled(A: CSR | Floats, G: Floats, step_size: float, combine: Combine) -> tuple[CSR, SteadyState]:
-    """Return the weights, checked, and their steady state; pi to all its digits, also where someone is starved."""
+    """Return the checked weights and their steady state; pi is accurate also for starved agents."""
     weights = as_weights(A)
     _require(weights.shape[0], G, combine)
     pi = perron(weights)
@@ -217,7 +217,7 @@ def _require(n: int, G: Floats, combine: Combine) -> None:
     if n > DENSE_UP_TO:
         raise D3GDError(
             f"the steady state of {n} agents takes arrays of {n} x {n}; it is computed up to {DENSE_UP_TO} agents: "
-            f"take a smaller graph"
+            f"choose a smaller graph"
         )
     one_of("combine", combine, ("before", "after"))
     if G.ndim != 2 or G.shape[0] != n:

@@ -1,20 +1,20 @@
-r"""The weights that a whole network would choose, from a few numbers about every agent.
+r"""Planning of the weights of a whole network, from a short vector per agent.
 
-Freeze the gradients G, with independent noise of variance :math:`\sigma_i^2` on each. Around their mean, Di-DGD's
-models then have the steady deviation :math:`D_c` of :mod:`d3gd.steady.state` and the noise that weights let through,
+Let the gradients G be constant, with independent noise of variance :math:`\sigma_i^2`. Around their mean, Di-DGD's
+models then have the steady deviation :math:`D_c` of :mod:`d3gd.steady.state` and, from the noise, the variance
 
 .. math::
     N = \mathrm{tr}\, J P, \quad P = \sum_{k \ge 0} B^k W B^{kT}, \qquad
     B = A - 1 \pi^T, \quad W = \mathrm{diag}(c_i^2 \sigma_i^2), \quad c_i = \frac{\gamma}{n \pi_i}, \quad
     J = I - \tfrac1n 1 1^T,
 
-(from k = 1 where agents combine after the step). A plan minimises
+(from k = 1 if agents combine after the step). A plan minimizes
 
 .. math::
     \log\big( \|D_c\|_F^2 + N \big) + \sum_i \max\!\Big( \frac{\kappa}{n \pi_i} - 1,\, 0 \Big)^2
 
-over all weights on the graph: close together, and nobody starved. With :math:`R = \sum_{k \ge 0} B^{kT} J B^k`, the
-derivative of N by the weights is :math:`2 R B P` while W is held fixed.
+over all weights on the graph, for small deviations without starved agents. With
+:math:`R = \sum_{k \ge 0} B^{kT} J B^k`, the derivative of N by the weights is :math:`2 R B P` while W is held fixed.
 """
 
 from collections.abc import Mapping
@@ -27,31 +27,31 @@ from d3gd.arrays import Floats, Ints
 from d3gd.steady.state import SteadyState, mixing
 from d3gd.validation import patience
 
-PLANNED_UP_TO = 300  # agents: a plan takes n^3 work, and where it is made from sketches, tables of n^2 of them
-_USUAL = 500  # evaluations after which a plan is mostly found, however many are allowed
+PLANNED_UP_TO = 300  # agents: a plan takes O(n^3) operations and, from sketches, tables of n^2 of them
+_USUAL = 500  # evaluations after which a plan has usually converged
 _DEEPEST = 10  # doublings of the noise sum: 2^10 rounds of mixing
-_LEFT = 0.03  # of a deviation, after the rounds that the noise sum covers
-_LEAST = 1e-4  # a weight's share at the start of a plan, so that it can grow again
-_RUIN = 1e3  # the cost of weights under which somebody is not heard at all
+_LEFT = 0.03  # remainder of a deviation after the rounds that the noise sum covers
+_LEAST = 1e-4  # smallest share of a weight at the start of a plan, so that it can grow
+_RUIN = 1e3  # the cost of weights under which an agent has no influence
 _TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
 class Planner:
-    r"""The planning problem of one network; every agent that is told the same solves it to the same weights.
+    r"""The planning problem of one network; agents with equal inputs obtain equal weights.
 
     Args:
         n: The number of agents.
-        targets: The listening agent of every edge, in CSR order.
-        sources: The agent it listens to.
+        targets: The target of every edge, in CSR order.
+        sources: The source of every edge.
         a0: The initial weights over the edges.
         after: Whether agents combine after their step, rather than before.
-        anchor: The share of the initial weights that always remains.
+        anchor: The fixed share of the initial weights.
         least: :math:`\kappa`, the :math:`n \pi_i` below which an agent counts as starved.
-        negligible: The share of what pushes models below which what is left of it is not worth planning against, so
-            that balance decides where weights can cancel everything.
-        doublings: Of the noise sum, which has :math:`2^{\text{doublings}}` terms; by default as many as leave 3 % of a
-            deviation under the initial weights.
+        negligible: The share of the steps below which a remaining deviation is not reduced further, so that balance
+            decides if weights can cancel everything.
+        doublings: Doublings of the noise sum, which has :math:`2^{\text{doublings}}` terms; by default enough to leave
+            3 % of a deviation under the initial weights.
     """
 
     n: int
@@ -65,14 +65,14 @@ class Planner:
     doublings: int | None = None
 
     def plan(self, a: Floats, G: Floats, variance: Floats, step_size: float, *, evaluations: int = 20) -> Floats:
-        """Return better weights than ``a``, by L-BFGS on logarithms of weights.
+        """Return weights of lower cost than ``a``, by L-BFGS on logarithms of weights.
 
         Args:
             a: The weights to start from.
             G: The gradients or any vectors with the same inner products, (n, r).
-            variance: The variance of each agent's gradient, all coordinates together.
+            variance: The variance of each agent's gradient, summed over coordinates.
             step_size: The step size.
-            evaluations: How often the cost may be evaluated.
+            evaluations: Limit on evaluations of the cost.
         """
         size = float(np.sum(G**2) + np.sum(variance))
         if size == 0 or self.n == 1:
@@ -98,7 +98,7 @@ class Planner:
         return self.weights(found.x)
 
     def weights(self, logarithms: Floats) -> Floats:
-        """Return the weights whose rows, the anchor apart, are proportional to ``exp(logarithms)``."""
+        """Return the weights whose rows, apart from the anchor, are proportional to ``exp(logarithms)``."""
         return (1 - self.anchor) * self._shares(logarithms) + self.anchor * self.a0
 
     def cost(self, logarithms: Floats, G: Floats, variance: Floats, step_size: float) -> tuple[float, Floats]:
@@ -113,7 +113,7 @@ class Planner:
         A = self._matrix(a)
         try:
             Z, pi = mixing(A)
-        except np.linalg.LinAlgError:  # a weight has vanished altogether, and with it the connection
+        except np.linalg.LinAlgError:  # a weight has vanished and disconnected the graph
             return _RUIN, np.zeros_like(a)
         if not pi.min() > 0:
             return _RUIN, np.zeros_like(a)
@@ -136,7 +136,7 @@ class Planner:
         return A
 
     def _noise_sums(self, B: Floats, W: Floats) -> tuple[Floats, Floats]:
-        r"""Return :math:`\sum_k B^{kT} J B^k` and :math:`\sum_k B^k W B^{kT}`, twice as many terms each time round."""
+        r"""Return :math:`\sum_k B^{kT} J B^k` and :math:`\sum_k B^k W B^{kT}`, doubling the number of terms."""
         R, P = self._centring, np.diag(W)
         if not W.any():
             return R, P
@@ -161,7 +161,7 @@ class Planner:
 
     @cached_property
     def depth(self) -> int:
-        """How often the noise sum is doubled."""
+        """The number of doublings of the noise sum."""
         if self.doublings is not None:
             return self.doublings
         second = np.sort(np.abs(np.linalg.eigvals(self._matrix(self.a0))))[-2:][0]

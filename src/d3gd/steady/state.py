@@ -1,13 +1,13 @@
 r"""The steady state of Di-DGD under constant gradients, and its derivative along every edge.
 
-Freeze the gradients G. With :math:`c_i = \frac{\gamma}{n \pi_i}` agent i's step is :math:`u_i = -c_i g_i`, and models
-follow
+Let the gradients G be constant. With :math:`c_i = \frac{\gamma}{n \pi_i}` agent i's step is :math:`u_i = -c_i g_i`, and
+models follow
 
 .. math::
     X^+ = A X + U \quad\text{(combine before)}, \qquad X^+ = A (X + U) \quad\text{(combine after the step)}.
 
-What they share drifts; their deviations settle. With :math:`J = I - \frac1n 1 1^T`, the deviations from the mean model
-settle at
+Their mean drifts; with :math:`J = I - \frac1n 1 1^T`, their deviations from the mean model
+converge to
 
 .. math::
     D_c = J Z U \quad\text{(before)}, \qquad D_c = J (Z - I) U \quad\text{(after)}, \qquad
@@ -28,7 +28,7 @@ row,
     s_j = -\frac{1}{\pi_j} \langle l_j, u_j \rangle, \qquad
     L = \Lambda \quad\text{(before)}, \quad L = \Lambda - D_c \quad\text{(after)}.
 
-The first term is how j's deviation cancels i's, the second what more weight on j does to the Perron weights.
+The first term is how j's deviation cancels i's, the second the effect of more weight on j on the Perron weights.
 """
 
 import numpy as np
@@ -37,10 +37,10 @@ from d3gd.arrays import Floats
 
 
 def mixing(A: Floats) -> tuple[Floats, Floats]:
-    r"""Return Z and :math:`\pi = Z^T 1 / n` of dense weights that connect everyone.
+    r"""Return Z and :math:`\pi = Z^T 1 / n` of dense weights that connect all agents.
 
-    The entries of pi are good to the rounding of its largest one: those of agents who count for almost nothing may
-    even be negative.
+    The entries of pi are accurate relative to the largest one: those of agents with almost no influence may even be
+    negative.
     """
     n = len(A)
     Z: Floats = np.asarray(np.linalg.inv(np.eye(n) - A + 1 / n), dtype=np.float64)
@@ -48,10 +48,10 @@ def mixing(A: Floats) -> tuple[Floats, Floats]:
 
 
 class SteadyState:
-    """Where constant gradients lead; the attributes carry the names of the module's formulas.
+    """The steady state under constant gradients; attributes are named as in the module's formulas.
 
     Args:
-        Z: Of the weights; see `mixing`.
+        Z: The matrix Z of the weights; see `mixing`.
         pi: Their Perron vector, all positive.
         G: The gradients or any vectors with the same inner products, shape (n, r).
         step_size: The step size.
@@ -81,8 +81,8 @@ class SteadyState:
         r"""Return the derivative of :math:`\frac{\text{factor}}2 \|D_c\|_F^2 + \varphi(\pi)` by every weight.
 
         Args:
-            factor: Of the squared deviations.
-            by_log_pi: :math:`\pi_j \, \partial \varphi / \partial \pi_j`, where there is such a function.
+            factor: The factor of the squared deviations.
+            by_log_pi: :math:`\pi_j \, \partial \varphi / \partial \pi_j`, if there is such a function.
 
         Returns:
             Shape (n, n), up to a constant per row.

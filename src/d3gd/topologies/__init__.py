@@ -1,4 +1,4 @@
-"""Weights, or links and weights, worked out before a run: from the data, or from the graph alone."""
+"""Weights, or links and weights, computed before a run, from the data or from the graph alone."""
 
 from d3gd.topologies.ac_gt import ac_gt
 from d3gd.topologies.base import Topology

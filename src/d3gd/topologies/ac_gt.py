@@ -1,4 +1,4 @@
-"""AC-GT's pruning: links between agents that already agree carry little, so they go."""
+"""AC-GT's pruning: links between agents with similar values carry little information and are removed."""
 
 import math
 
@@ -16,30 +16,29 @@ from d3gd.weights import metropolis
 def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float = math.inf, seed: int = 0) -> Topology:
     r"""Prune an undirected graph's links between agents with similar values, once.
 
-    Agent i with :math:`d_i` neighbours gives up :math:`\lfloor \kappa d_i \rfloor` of them, drawn one after the other
-    without replacement, each time with probabilities
+    Agent i with :math:`d_i` neighbours prunes :math:`\lfloor \kappa d_i \rfloor` of its links, drawn sequentially
+    without replacement with probabilities
 
     .. math::
         p_{ij} \propto \exp\!\Big( -\beta\, \frac{\|v_i - v_j\|}{\bar d} \Big), \qquad
         \bar d = \text{the mean of } \|v_i - v_j\| \text{ over all links},
 
-    so that neighbours with similar values go first (:math:`\beta = \infty`: always the most similar). A link stays if
-    both its ends keep it, or if it is on the spanning tree of greatest total distance. The links that stay get
-    Metropolis weights.
+    so that links to neighbours with similar values tend to be pruned first (:math:`\beta = \infty`: always the most
+    similar). A link is kept if both its ends keep it, or if it is on the spanning tree of largest total distance. The
+    remaining links get Metropolis weights.
 
-    *What is from the paper and what is ours.* The paper has agents periodically track how far they disagree and
-    choose, at random, the most influential links of each to communicate over: that much its abstract says. The cycles
-    of fixed length, the exponential probabilities, the share :math:`\kappa`, the removal by either end and the
-    Metropolis weights are from a third party's account of its algorithm; its text we could not consult. Ours are: one
-    pruning before the run instead of one per cycle; the distances divided by their mean, so that :math:`\beta` has no
-    unit; the limit :math:`\beta = \infty`; and the spanning tree, because what never changes again must connect
-    everyone.
+    *What is from the paper and what is ours.* According to the paper's abstract, agents periodically track their
+    disagreement and choose, at random, the most influential links to communicate over. The cycles of fixed length, the
+    exponential probabilities, the share :math:`\kappa`, the removal by either end and the Metropolis weights are from a
+    third party's account, since we could not consult the paper's text. Ours are: a single pruning before the run
+    instead of one per cycle; the distances divided by their mean, so that :math:`\beta` is dimensionless; the limit
+    :math:`\beta = \infty`; and the spanning tree, because a fixed graph must connect all agents.
 
     Args:
-        graph: A connected graph whose links all go both ways.
+        graph: A connected, undirected graph.
         values: One row per agent, shape (n, r): models, gradients, or class proportions.
-        prune: :math:`\kappa` in [0, 1), the share of its links that each agent gives up.
-        sharpness: :math:`\beta \ge 0`; 0 prunes at random.
+        prune: :math:`\kappa` in [0, 1), the share of its links that each agent prunes.
+        sharpness: :math:`\beta \ge 0`; 0 prunes uniformly at random.
         seed: Key of the draws.
 
     Returns:
@@ -55,7 +54,7 @@ def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float
         Shah, Berahas and Bollapragada, *Adaptive consensus: a network pruning approach for decentralized optimization*,
         arXiv 2309.02626, 2023.
     """
-    graph.require_undirected("AC-GT", "stl_fw, which finds links of its own")
+    graph.require_undirected("AC-GT", "stl_fw, which chooses its own links")
     graph.require_strongly_connected()
     rows = rows_per_agent(values, "values", graph.n)
     require_pruning(prune, sharpness)
@@ -74,12 +73,12 @@ def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float
 
 
 def _on_tree(n: int, sources: Ints, targets: Ints, distances: Floats) -> Bools:
-    """Mark the links of a spanning tree of greatest total distance, both ways."""
+    """Return a mask of the links of a spanning tree of largest total distance, in both directions."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     one_way = np.flatnonzero(sources < targets)
-    # Only their order decides which tree is greatest, and ranks are never zero, which SciPy takes for no link.
+    # The tree depends only on the order of distances, and ranks are never zero, which SciPy treats as no link.
     ranks = np.empty(len(one_way))
     ranks[np.argsort(-distances[one_way], kind="stable")] = np.arange(1, len(one_way) + 1)
     tree = minimum_spanning_tree(csr_array((ranks, (sources[one_way], targets[one_way])), shape=(n, n))).tocoo()

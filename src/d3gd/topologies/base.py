@@ -1,4 +1,4 @@
-"""What the learners of topologies have in common."""
+"""Common parts of topology learning."""
 
 from typing import NamedTuple
 
@@ -10,10 +10,10 @@ from d3gd.errors import ProblemError
 
 
 class Topology(NamedTuple):
-    """Links that were chosen, and the weights on them: ``d3gd.run(method, graph, problem, weights=weights)``.
+    """Chosen links and their weights, for ``d3gd.run(method, graph, problem, weights=weights)``.
 
     Attributes:
-        graph: Who listens to whom.
+        graph: The network.
         weights: Row-stochastic, on the graph's structure.
     """
 
@@ -22,7 +22,7 @@ class Topology(NamedTuple):
 
 
 def rows_per_agent(values: Array, what: str, agents: int | None = None) -> Floats:
-    """Return one finite row of numbers per agent, or say what is wrong with them."""
+    """Return one finite row of numbers per agent, or raise an error."""
     try:
         rows = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-r"""Fastest mixing: the symmetric weights under which agents agree soonest, whatever their data.
+r"""Fastest mixing: the symmetric weights with the fastest consensus, regardless of data.
 
 With :math:`a_e = e_i - e_j` for the link e between i and j, symmetric weights are :math:`W = I - \sum_e w_e a_e a_e^T`,
 and the second largest eigenvalue modulus, :math:`\mu(W) = \| W - \frac1n 1 1^T \|_2`, is convex in w:
@@ -11,7 +11,7 @@ It is solved by a barrier method. Newton's method needs no more than two n x n i
 of the size of w, because the Hessian of the two log-determinants is the entrywise square of
 :math:`a_e^T P a_f` and of :math:`a_e^T Q a_f`.
 
-The dual tells how good the result is. For any symmetric Y whose absolute eigenvalues sum to at most 1, and any
+The dual bounds the error of the result. For any symmetric Y whose absolute eigenvalues sum to at most 1, and any
 :math:`z \ge 0` with :math:`z_i + z_j \ge a_e^T Y a_e` on every link,
 
 .. math::
@@ -19,7 +19,7 @@ The dual tells how good the result is. For any symmetric Y whose absolute eigenv
     \ge \langle Y, I - \tfrac1n 1 1^T \rangle - \sum_i z_i
 
 for all weights on the graph. The barrier method ends with such a pair, :math:`Y = (P - Q) / t` and
-:math:`z_i = 1 / (t\, W_{ii})`; z is raised where rounding left it too small, so the bound holds to rounding.
+:math:`z_i = 1 / (t\, W_{ii})`; z is increased if rounding left it too small, so the bound holds to rounding.
 """
 
 from typing import NamedTuple
@@ -33,24 +33,24 @@ from d3gd.errors import GraphError
 from d3gd.validation import patience
 from d3gd.weights import metropolis
 
-LINKS_UP_TO = 2000  # pairs of agents: Newton's method solves systems of that size, some tens of times
+LINKS_UP_TO = 2000  # linked pairs: Newton's method solves systems of that size, some tens of times
 
-_GAP = 1e-7  # the proven distance from the optimum that is good enough
-_LEFT = 1e-8  # what the barrier itself leaves: below, rounding would spoil the dual pair
-_FASTER = 20.0  # how much the barrier weakens between two centres
-_CENTRED = 1e-18  # the squared Newton decrement at which a centre is found: its root is what the dual pair is off by
+_GAP = 1e-7  # the proven distance from the optimum at which to stop
+_LEFT = 1e-8  # the gap that the barrier leaves: below, rounding would spoil the dual pair
+_FASTER = 20.0  # the factor by which the barrier weakens between two centres
+_CENTRED = 1e-18  # the squared Newton decrement of a centre: its root is the error of the dual pair
 _NEAR = 0.01  # the squared decrement below which Newton's method converges quadratically
 _SMALLEST = 1e-10  # share of a Newton step: less is rounding
-_STEPS = 60  # of Newton's method for one centre; ten are usual
+_STEPS = 60  # limit on Newton steps per centre; ten are usual
 
 
 class FastestMixing(NamedTuple):
-    """The fastest mixing weights with the proof of how good they are.
+    """The fastest mixing weights with a proof of their error.
 
     Attributes:
         weights: Symmetric, on the graph's structure.
         slem: Their second largest eigenvalue modulus.
-        bound: No symmetric weights on this graph have a smaller one (to rounding): the dual's value.
+        bound: A lower bound (to rounding) for all symmetric weights on this graph: the value of the dual.
     """
 
     weights: CSR
@@ -59,23 +59,23 @@ class FastestMixing(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """How much smaller the optimum can be at most."""
+        """The largest possible distance from the optimum."""
         return self.slem - self.bound
 
 
 def fastest_mixing(graph: Digraph) -> CSR:
-    r"""Return the symmetric weights with the smallest second largest eigenvalue modulus: the data-blind optimum.
+    r"""Return the symmetric weights with the smallest second largest eigenvalue modulus, the optimum for any data.
 
     .. math::
         \min_W \Big\| W - \tfrac1n 1 1^T \Big\|_2 \quad\text{over}\quad W = W^T \ge 0, \; W 1 = 1,
         \; W_{ij} = 0 \text{ where there is no link}
 
     Their modulus is within about 1e-7 of the optimum and never above that of Metropolis weights;
-    :func:`certified_mixing` gives the proof. All weights are positive, self-weights too: where the best is zero it is
-    only approached (to some 1e-8), as every method here needs a weight on itself.
+    :func:`certified_mixing` provides the proof. All weights are positive, also self-weights: if the optimal one is
+    zero, it is only approached (to about 1e-8), since every method here needs a weight on itself.
 
     Args:
-        graph: A connected graph whose links all go both ways, with up to 2,000 linked pairs.
+        graph: A connected, undirected graph with up to 2,000 linked pairs.
 
     Returns:
         The weights on the graph's structure.
@@ -98,7 +98,7 @@ def certified_mixing(graph: Digraph) -> FastestMixing:
     """Return the weights of :func:`fastest_mixing` with a lower bound that proves them optimal up to ``gap``.
 
     Args:
-        graph: A connected graph whose links all go both ways, with up to 2,000 linked pairs.
+        graph: A connected, undirected graph with up to 2,000 linked pairs.
 
     Returns:
         The weights, their second largest eigenvalue modulus, and the bound.
@@ -116,12 +116,12 @@ def certified_mixing(graph: Digraph) -> FastestMixing:
     if len(links) > LINKS_UP_TO:
         raise GraphError(
             f"fastest mixing on {len(links)} linked pairs would take systems of that many equations; it is computed "
-            f"up to {LINKS_UP_TO}: take a sparser graph, or metropolis weights"
+            f"up to {LINKS_UP_TO}: choose a sparser graph, or metropolis weights"
         )
     if len(links) == 0:
         return FastestMixing(known, 0.0, 0.0)
     operations = 200 * (25.0 * graph.n**3 + len(links) ** 3)
-    patience(f"fastest mixing on {len(links):,} linked pairs", operations, "take metropolis weights")
+    patience(f"fastest mixing on {len(links):,} linked pairs", operations, "choose metropolis weights")
     program = _Program(graph.n, links)
     w, bound = program.solve()
     W = program.matrix(w)
@@ -152,7 +152,7 @@ class _Program:
         return W
 
     def own(self, w: Floats) -> Floats:
-        """What each agent keeps to itself."""
+        """The self-weights."""
         return 1 - self.at_agents(w)
 
     def at_agents(self, w: Floats) -> Floats:
@@ -172,7 +172,7 @@ class _Program:
             t *= _FASTER
 
     def _centre(self, w: Floats, s: float, t: float) -> tuple[Floats, float]:
-        """Minimise ``t s`` plus the barrier by Newton's method."""
+        """Minimize ``t s`` plus the barrier by Newton's method."""
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         last = np.inf
@@ -188,10 +188,10 @@ class _Program:
                 return w, s
             decrement = float(-gradient @ step)
             near = decrement < _NEAR
-            # Near the centre each step squares the decrement; one that does not is rounding.
+            # Near the centre each step squares the decrement; otherwise rounding dominates.
             if not decrement > _CENTRED or (last < _NEAR and decrement > last / 2):
                 return w, s
-            # There, too, whole steps are safe, and the barrier's value has too few digits left to compare.
+            # There full steps are safe, and the barrier's value is too inaccurate to compare.
             wanted = np.finfo(np.float64).max if near else self._value(w, s, t)
             last, size = decrement, 1.0
             while self._value(w + size * step[:-1], s + size * step[-1], t) > wanted - 0.25 * size * decrement:
@@ -237,7 +237,7 @@ class _Program:
         return squares
 
     def _bound(self, w: Floats, s: float) -> float:
-        """Return the dual's value at the pair that a centre gives."""
+        """Return the value of the dual at the pair given by a centre."""
         P, Q = self._inverses(w, s)
         total = np.abs(np.linalg.eigvalsh(P - Q)).sum()
         if total == 0:

@@ -1,4 +1,4 @@
-"""Our refinement used once, offline: weights planned for the gradients at one point, for any method to run with."""
+"""Offline refinement: weights planned once for the gradients at one point, for any method."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from d3gd.weights import check, metropolis
 
 _DRAWS = 8  # mini-batches from which the gradients' variance is estimated
 _OPTIONS = {"maxiter": 2000, "maxfun": 4000, "maxcor": 30, "ftol": 1e-11, "gtol": 1e-8}
-_NO_GAIN = 1e-26  # of the squared size of the gradients: what is left is rounding
+_NO_GAIN = 1e-26  # relative to the squared gradients: smaller values are rounding
 
 
 def refined(
@@ -29,27 +29,27 @@ def refined(
 ) -> CSR:
     r"""Plan row-stochastic weights on a given graph once, for all agents, from their gradients.
 
-    With D the deviations at which agents settle under constant gradients G, N the noise of mini-batches that weights
-    let through and :math:`\pi` the Perron vector (:mod:`d3gd.steady.planner`), it minimises
+    With D the steady deviations under constant gradients G, N the variance due to mini-batches and :math:`\pi` the
+    Perron vector (:mod:`d3gd.steady.planner`), it minimizes
 
     .. math::
         \log\big( \|D_c\|_F^2 + N \big) + \sum_i \max\!\Big( \frac{\kappa}{n \pi_i} - 1,\, 0 \Big)^2
 
     over :math:`(1 - \delta) \bar A + \delta A^0` by L-BFGS. The predicted :math:`\|D_c\|_F^2 + N` is never larger than
-    that of the start: where balance would cost more than the plan gains, the second sum is dropped, and where even
-    that gains nothing, the start is returned. The step size scales the prediction and leaves the plan as it is.
+    that of the start: if balance would cost more than the plan gains, the second sum is dropped, and if even that gains
+    nothing, the start is returned. The step size scales the prediction and does not change the plan.
 
     It is one plan of :class:`d3gd.PerronD3GD`'s rule ``"planned"`` without its sketches and floods, and it does not
-    follow the gradients as they change. What is not convex has local minima: this is one of them.
+    follow the gradients as they change. The objective is not convex; the result is a local minimum.
 
     Args:
         graph: A strongly connected graph of up to 2,000 agents; links may be one-way.
-        data: A problem, of which the gradients on all data and the variance of its mini-batches are taken; or the
-            gradients, shape (n, r), or other numbers with like inner products, such as class proportions.
-        at: Where a problem's gradients are taken: a model, shape (dim,), or one per agent; by default 0.
-        start: The weights to start from and to be anchored to; Metropolis weights by default.
+        data: A problem, for its gradients on all data and the variance of its mini-batches; or the
+            gradients, shape (n, r), or other vectors with similar inner products, such as class proportions.
+        at: Where to evaluate a problem's gradients: a model, shape (dim,), or one per agent; by default 0.
+        start: The initial weights and the anchor; Metropolis weights by default.
         combine: Whether the method combines models ``"after"`` or ``"before"`` it steps.
-        anchor: :math:`\delta` in [0, 1), the share of the start that always remains.
+        anchor: :math:`\delta` in [0, 1), the fixed share of the start.
         least: :math:`\kappa` in [0, 1), the :math:`n \pi_i` below which an agent counts as starved.
 
     Returns:
@@ -64,13 +64,13 @@ def refined(
         True
 
     References:
-        The D3GD paper for the idea that weights should follow the data; the objective is this library's own.
+        The D3GD paper for the idea of data-dependent weights; the objective is this library's own.
     """
     graph.require_strongly_connected()
     if graph.n > DENSE_UP_TO:
         raise D3GDError(
-            f"a plan for {graph.n} agents takes arrays of {graph.n} x {graph.n}; it is made up to {DENSE_UP_TO} "
-            f"agents: take a smaller graph, or metropolis weights"
+            f"a plan for {graph.n} agents takes arrays of {graph.n} x {graph.n}; it is computed up to {DENSE_UP_TO} "
+            f"agents: choose a smaller graph, or metropolis weights"
         )
     one_of("combine", combine, ("after", "before"))
     within("anchor", anchor, 0, 1)
@@ -99,10 +99,10 @@ def refined(
 
 
 def _gradients(graph: Digraph, data: Problem | Array, at: Floats | None) -> tuple[Floats, Floats]:
-    """Return every agent's gradient and its variance, all coordinates together."""
+    """Return every agent's gradient and its variance, summed over coordinates."""
     if not isinstance(data, Problem):
         if at is not None:
-            raise ProblemError("at says where to take a problem's gradients, but gradients were given; leave it out")
+            raise ProblemError("at is for the gradients of a problem, but gradients were given; leave it out")
         return rows_per_agent(data, "gradients", graph.n), np.zeros(graph.n)
     if data.agents != graph.n:
         raise ProblemError(f"the problem has {data.agents} agents and the graph {graph.n}; make them the same")

@@ -1,4 +1,4 @@
-"""STL-FW: few links, chosen so that every neighbourhood holds the classes in the proportions of the whole."""
+"""STL-FW: few links, chosen so that every neighbourhood has the class proportions of the whole data."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from d3gd.errors import GraphError, ProblemError
 from d3gd.topologies.base import Topology, rows_per_agent
 from d3gd.validation import not_negative, patience
 
-_SUMS = 1e-6  # how far a row of proportions may be from one
-_SETTLED = 1e-14  # of the objective: less than this to gain, and rounding would choose the links
+_SUMS = 1e-6  # tolerance of row sums of proportions
+_SETTLED = 1e-14  # relative to the objective: for smaller gains, rounding would choose the links
 
 
 def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
@@ -22,12 +22,12 @@ def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
         + \frac{\lambda}{n} \Big\| W - \tfrac1n 1 1^T \Big\|_F^2,
 
     the neighbourhoods' bias and their variance, over all doubly stochastic matrices. From :math:`W^0 = I`, each
-    iteration finds the permutation that promises most, a linear assignment, and mixes it in by exact line search:
+    iteration finds the best permutation, a linear assignment problem, and adds it by exact line search:
 
     .. math::
         P^l = \arg\min_P \langle \nabla g(W^l), P \rangle, \qquad W^{l+1} = (1 - s_l) W^l + s_l P^l .
 
-    So after l iterations everyone hears at most l others and is heard by at most l, and
+    So after l iterations every agent has at most l in-neighbours and l out-neighbours, and
 
     .. math::
         g(W^l) \le \frac{16}{l + 2} \Big( \lambda + \frac1n \Big\| \Pi - \tfrac1n 1 1^T \Pi \Big\|_F^2 \Big).
@@ -37,10 +37,10 @@ def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
 
     Args:
         proportions: Shape (n, classes), each row of sum 1; ``problem.class_proportions()`` of a labelled problem.
-        budget: The number of iterations, and so the most in-neighbours an agent gets. Each takes n x n arrays and up
-            to n^3 work.
-        lam: :math:`\lambda \ge 0`. The theory has it grow with the gradients' noise over their heterogeneity; 0 looks
-            at class proportions alone and may leave groups of agents apart.
+        budget: The number of iterations, which bounds the in-degrees. Each iteration takes n x n arrays and up to
+            O(n^3) operations.
+        lam: :math:`\lambda \ge 0`. In theory it grows with the ratio of the gradients' noise to their heterogeneity;
+            with 0, only class proportions count, and groups of agents may be disconnected.
 
     Returns:
         The strongly connected graph and its weights.
@@ -59,7 +59,7 @@ def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
     _require_lam(lam)
     centred = shares - shares.mean(axis=0)
     n = len(centred)
-    patience(f"STL-FW for {n:,} agents", 20.0 * budget * n**3, "take a smaller budget")
+    patience(f"STL-FW for {n:,} agents", 20.0 * budget * n**3, "choose a smaller budget")
     W = np.eye(n)
     for _ in range(budget):
         W = _improved(W, centred, lam)
@@ -70,7 +70,7 @@ def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
 
 
 def stl_fw_objective(weights: Array, proportions: Array, *, lam: float = 0.1) -> float:
-    r"""Return :math:`g(W)`, what :func:`stl_fw` decreases; 0 where everyone averages everyone.
+    r"""Return :math:`g(W)`, the objective of :func:`stl_fw`; 0 for exact averaging over all agents.
 
     Args:
         weights: Dense or sparse, shape (n, n).
@@ -92,7 +92,7 @@ def stl_fw_objective(weights: Array, proportions: Array, *, lam: float = 0.1) ->
 
 
 def _objective(W: Floats, centred: Floats, lam: float) -> float:
-    # Rows of W sum to one, so W Pi - 11'Pi/n is W applied to what is left of Pi without its mean.
+    # Rows of W sum to one, so W Pi - 11'Pi/n is W times Pi minus its mean.
     n = len(W)
     return float((np.sum((W @ centred) ** 2) + lam * np.sum((W - 1 / n) ** 2)) / n)
 
@@ -102,7 +102,7 @@ def _improved(W: Floats, centred: Floats, lam: float) -> Floats:
     from scipy.optimize import linear_sum_assignment
 
     n = len(W)
-    gradient = W @ centred @ centred.T + lam * (W - 1 / n)  # times n / 2, as is everything below
+    gradient = W @ centred @ centred.T + lam * (W - 1 / n)  # scaled by n / 2, as everything below
     rows, columns = linear_sum_assignment(gradient)
     D = -W
     D[rows, columns] += 1
@@ -110,7 +110,7 @@ def _improved(W: Floats, centred: Floats, lam: float) -> Floats:
     curvature = float(np.sum((D @ centred) ** 2) + lam * np.sum(D**2))
     if -slope <= _SETTLED * (np.sum(centred**2) + lam * n):
         return W
-    # g(P) = g(I) >= g(W), so the best step on the way from W to P is at most 1/2, but for rounding.
+    # g(P) = g(I) >= g(W), so the best step from W to P is at most 1/2, up to rounding.
     return W + min(-slope / curvature, 0.5) * D
 
 
@@ -127,13 +127,13 @@ def _how_to_connect(W: Floats, centred: Floats, lam: float, budget: int) -> str:
         W = _improved(W, centred, lam)
         if _groups(W) == 1:
             return f"{found}; a budget of {more} connects them"
-    return f"{found}, and {n} more would not change that; raise lam = {lam:g}, which asks for mixing whatever the data"
+    return f"{found}, and {n} more would not change that; raise lam = {lam:g}, the weight of mixing regardless of data"
 
 
 def _groups(W: Floats) -> int:
     from scipy.sparse.csgraph import connected_components
 
-    # In a doubly stochastic matrix, groups that hear each other at all do so both ways.
+    # In a doubly stochastic matrix, weak components are strong components.
     count: int = connected_components(W, connection="weak")[0]
     return count
 

@@ -1,4 +1,4 @@
-"""How the processes of a run reach each other."""
+"""Communication between the processes of a run."""
 
 from d3gd.transports.base import Transport
 from d3gd.transports.launch import connect

@@ -1,4 +1,4 @@
-"""All agents in one process: nobody to talk to."""
+"""A single process, without communication."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from d3gd.transports.base import Messages, Transport, leave
 
 
 class Alone(Transport):
-    """The transport of one process, which moves nothing."""
+    """The transport of a single process, which sends nothing."""
 
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
         return lambda: None

@@ -1,4 +1,4 @@
-"""What every way of moving bytes between processes has in common."""
+"""The base class of transports, which move bytes between processes."""
 
 import math
 import os
@@ -18,14 +18,14 @@ import numpy as np
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
 
-Messages: TypeAlias = Sequence[tuple[int, Any]]  # a rank, and what Transport.buffer made of an array
+Messages: TypeAlias = Sequence[tuple[int, Any]]  # a rank, and the result of Transport.buffer for an array
 
 TIMEOUT = 60.0  # seconds that a rank waits for another
-LONGEST = 1e6  # seconds, eleven days: where a library wants a finite number; in milliseconds it still fits 32 bits
-_PASSED_ON = 0.5  # seconds for the launcher to pass a message on, before it is told to end everyone
-_GRACE = 5.0  # seconds, at most, in which late ranks find out who does not answer
-_MISFIT = 1.0  # seconds in which ranks that find a misfit agree on who reports it
-_TAGS = 1 << 15  # every MPI has at least so many
+LONGEST = 1e6  # seconds, eleven days: for libraries that need a finite number; fits 32 bits in milliseconds
+_PASSED_ON = 0.5  # seconds for the launcher to forward a message, before it ends all ranks
+_GRACE = 5.0  # limit in seconds for late ranks to find those that do not answer
+_MISFIT = 1.0  # seconds for ranks that find a mismatch to agree which one reports it
+_TAGS = 1 << 15  # the MPI standard guarantees at least this many
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
@@ -33,7 +33,7 @@ class LateError(Exception):
     """A wait that took too long, or a connection that broke.
 
     Args:
-        peer: The rank that was waited for.
+        peer: The rank that did not answer.
     """
 
     def __init__(self, peer: int) -> None:
@@ -42,20 +42,20 @@ class LateError(Exception):
 
 
 class InterruptedTogetherError(KeyboardInterrupt):
-    """Ctrl-C, on which all ranks have agreed: none needs to end the others."""
+    """Ctrl-C, agreed by all ranks, so that none needs to end the others."""
 
 
 class MisfitError(LateError):
-    """A message other than the one that was waited for."""
+    """A message other than the expected one."""
 
 
 class Pending:
-    """Messages under way, one batch of a transport.
+    """A batch of messages in flight.
 
     Args:
-        transport: Theirs.
+        transport: The transport.
         finish: Waits for all of them, and raises :class:`LateError` at the deadline.
-        what: What they hold.
+        what: A description of their content.
     """
 
     def __init__(self, transport: "Transport", finish: Callable[[], None], what: str) -> None:
@@ -63,7 +63,7 @@ class Pending:
         self._finish: Callable[[], None] | None = finish
 
     def wait(self) -> None:
-        """Return once everything has been sent and received; at once, if that was so before."""
+        """Return when everything has been sent and received; immediately if it already was."""
         finish, self._finish = self._finish, None
         if finish is None:
             return
@@ -74,17 +74,17 @@ class Pending:
 
 
 class Transport(ABC):
-    """One process among several, and how it reaches the others.
+    """One process among several, and its communication with the others.
 
-    A child says how to move bytes (:meth:`_start`), how late ranks find each other (:meth:`_answers`) and how to end
-    (:meth:`abort`). Everything here is collective: all ranks call the same methods in the same order. Used as a context
-    manager, it lets an error of one rank end all of them, with one message.
+    A subclass implements the transfer of bytes (:meth:`_start`), how late ranks find each other (:meth:`_answers`) and
+    how to end (:meth:`abort`). Everything here is collective: all ranks call the same methods in the same order. As a
+    context manager, it makes an error of one rank end all of them, with one message.
 
     Attributes:
         rank: The number of this process.
-        ranks: How many there are.
-        timeout: How many seconds any wait may take.
-        large: From how many bytes on an array is better a message of its own than packed with others.
+        ranks: The number of processes.
+        timeout: Limit in seconds on any wait.
+        large: Bytes from which an array is sent as a separate message, not packed with others.
     """
 
     rank: int = 0
@@ -97,42 +97,42 @@ class Transport(ABC):
 
     @abstractmethod
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
-        """Begin to send and receive, and return what waits for the end of it.
+        """Start to send and receive, and return a function that waits for completion.
 
-        That raises :class:`LateError` if the end does not come before the deadline, and may raise :class:`MisfitError`
-        as soon as a message with another tag or length arrives instead of one of these.
+        The function raises :class:`LateError` if the transfer does not end before the deadline, and may raise
+        :class:`MisfitError` as soon as a message with another tag or length arrives.
         """
 
     @abstractmethod
     def _answers(self, text: str, grace: float) -> dict[int, str]:
-        """Tell all ranks a text and return those that arrive within ``grace`` seconds; the wires may be broken."""
+        """Send a text to all ranks and return those received within ``grace`` seconds; connections may be broken."""
 
     @abstractmethod
     def abort(self, code: int) -> None:
-        """End this process now, and with it, by way of the launcher, all others."""
+        """End this process now and, through the launcher, all others."""
 
     def buffer(self, array: Array) -> Any:
-        """Return what messages are sent from, or received into; for memory that is used again, it may be kept.
+        """Return a buffer to send an array from, or receive into; it may be kept for an array that is reused.
 
         Args:
-            array: Not empty, and contiguous in memory.
+            array: A non-empty, contiguous array.
         """
         return array.reshape(-1).view(np.uint8)
 
     def post(self, sends: Messages, receives: Messages, what: str) -> Pending:
-        """Begin to send arrays to some ranks and to fill arrays with what others send.
+        """Start to send arrays to some ranks and to receive arrays from others.
 
-        Until the end of it, what is sent must stay as it is. One batch is under way at a time: the next one begins with
-        the end of the last.
+        Arrays must not change until they are sent. One batch is in flight at a time: the next one waits for the end of
+        the last.
 
         Args:
             sends: Ranks, and the buffer of an array for each; two for the same rank arrive in this order.
             receives: Ranks, and the buffer of an array to fill for each.
-            what: What the messages hold, dtypes and shapes included. It becomes their tag, so that nothing else is ever
-                taken for them.
+            what: A description of the messages, with dtypes and shapes. It becomes their tag, so that no other
+                message is mistaken for them.
 
         Returns:
-            What to wait for.
+            The batch to wait for.
         """
         self.settle()
         self._posts += 1
@@ -144,25 +144,25 @@ class Transport(ABC):
         return self._last
 
     def settle(self) -> None:
-        """Wait for the end of the last batch; what it sent may change from then on."""
+        """Wait for the end of the last batch; arrays that it sent may change afterwards."""
         if self._last is not None:
             self._last.wait()
 
     def swap(self, sends: Mapping[int, Array], receives: Mapping[int, Array], what: str) -> None:
-        """Send an array to some ranks and fill an array with what others send, as :meth:`post` does, and wait."""
+        """Send and receive arrays as :meth:`post` does, and wait."""
         self.post(self._buffers(sends), self._buffers(receives), what).wait()
 
     def _buffers(self, arrays: Mapping[int, Array]) -> Messages:
-        """Return messages of arrays; of empty ones nothing is sent."""
+        """Return messages of arrays; empty arrays are not sent."""
         return [(peer, self.buffer(array)) for peer, array in arrays.items() if array.size]
 
     def gather(self, array: Array, lengths: Sequence[int], to: int | None = None) -> list[Array]:
         """Return every rank's array, in the order of ranks.
 
         Args:
-            array: This rank's.
+            array: The array of this rank.
             lengths: The length of every rank's first axis; dtype and the other axes are the same everywhere.
-            to: The only rank that wants them; others get an empty list.
+            to: The only rank to receive them; others get an empty list.
         """
         own = np.ascontiguousarray(array)
         what = f"gather {own.dtype.str}{own.shape[1:]}"
@@ -175,15 +175,15 @@ class Transport(ABC):
         return [own if rank == self.rank else parts[rank] for rank in range(self.ranks)]
 
     def each(self, array: Array) -> Array:
-        """Return the arrays of all ranks, of one shape, stacked."""
+        """Return the stacked arrays of all ranks, of equal shapes."""
         return np.concatenate(self.gather(np.asarray(array)[None], [1] * self.ranks))
 
     def any(self, flag: bool) -> bool:
-        """Whether any rank says so."""
+        """Whether the flag is set on any rank."""
         return self.any_of(flag)[0]
 
     def any_of(self, *flags: bool) -> list[bool]:
-        """Whether any rank says so, for each flag."""
+        """Whether each flag is set on any rank."""
         if self.ranks == 1:
             return list(flags)
         return [bool(column.any()) for column in self.each(np.array(flags)).T]
@@ -194,13 +194,13 @@ class Transport(ABC):
         lengths = self.each(np.array(own.size)).tolist()
         return [part.tobytes().decode() for part in self.gather(own, lengths)]
 
-    def told(self, text: str) -> str:
-        """Return the text of rank 0; what others pass does not matter."""
+    def broadcast(self, text: str) -> str:
+        """Broadcast a text from rank 0; the argument is ignored on other ranks."""
         return self.texts(text if self.rank == 0 else "")[0] if self.ranks > 1 else text
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Let an error that any rank meets inside be raised by all: the first of them with its message."""
+        """Raise an error of any rank on all ranks; the first of them reports it."""
         found: D3GDError | None = None
         try:
             yield
@@ -241,7 +241,7 @@ class Transport(ABC):
             self.abort(_INTERRUPTED)
         elif isinstance(error, ToldElsewhereError):
             if not self._agreed:
-                time.sleep(1.0)  # who has the message prints it first
+                time.sleep(1.0)  # the rank with the message prints it first
         elif isinstance(error, D3GDError):
             where = f"rank {self.rank}: " if self.rank > 0 else ""
             print(f"error: {where}{' '.join(str(error).splitlines())}", file=sys.stderr, flush=True)
@@ -253,39 +253,40 @@ class Transport(ABC):
         raise SystemExit(_USAGE)
 
     def _reported(self, late: LateError, what: str) -> TransportError:
-        """Find out who does not answer, or what does not fit, and let the first of those who know say so."""
+        """Find the ranks that do not answer or whose messages do not match; the first rank that knows reports it."""
         misfit = isinstance(late, MisfitError)
-        # Ranks post in the same order: those that have come equally far should be at the same thing.
-        told = {self.rank: f"{self._posts} {what}"}
-        told |= self._answers(told[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
-        silent = self._silent(told) if len(told) > 1 else [late.peer]
-        posts = {rank: text.partition(" ")[0] for rank, text in told.items()}
-        answers = {rank: text.partition(" ")[2] for rank, text in told.items()}
-        pairs = [(a, b) for b in sorted(told) for a in sorted(told) if a < b and posts[a] == posts[b]]
-        different = [(a, b) for a, b in pairs if answers[a] != answers[b]]
+        # Ranks post in the same order: equal counts should mean equal messages.
+        found = {self.rank: f"{self._posts} {what}"}
+        found |= self._answers(found[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
+        silent = self._silent(found) if len(found) > 1 else [late.peer]
+        posts = {rank: text.partition(" ")[0] for rank, text in found.items()}
+        shown = {rank: text.partition(" ")[2] for rank, text in found.items()}
+        pairs = [(a, b) for b in sorted(found) for a in sorted(found) if a < b and posts[a] == posts[b]]
+        different = [(a, b) for a, b in pairs if shown[a] != shown[b]]
         if different:
             one, other = different[0]
             message = (
-                f"rank {other} is at ({answers[other]}) while rank {one} is at ({answers[one]}); messages do not fit: "
-                "give all ranks the same experiment"
+                f"rank {other} is at ({shown[other]}) while rank {one} is at ({shown[one]}); messages do not "
+                "match: give all ranks the same experiment"
             )
         elif misfit:
             message = f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
         elif silent:
             message = (
-                f"nothing came from {named(silent)} for {self.timeout:g} s: ended, hanging, very slow, or done with "
-                "fewer steps; look there, or allow more time (--timeout); --resume goes on from the last checkpoint"
+                f"no message from {named(silent)} for {self.timeout:g} s: ended, hanging, very slow, or done with "
+                "fewer steps; check its output, or allow more time (--timeout); --resume continues from the last "
+                "checkpoint"
             )
         else:
-            message = f"nothing that fits came from rank {late.peer} for {self.timeout:g} s; is the network working?"
-        return self._told_by_first(told, message)
+            message = f"no valid message from rank {late.peer} for {self.timeout:g} s; is the network working?"
+        return self._reported_by_first(found, message)
 
-    def _silent(self, told: Mapping[int, str]) -> list[int]:
-        return [rank for rank in range(self.ranks) if rank not in told]
+    def _silent(self, found: Mapping[int, str]) -> list[int]:
+        return [rank for rank in range(self.ranks) if rank not in found]
 
-    def _told_by_first(self, told: Mapping[int, str], message: str) -> TransportError:
-        """Return the error of this rank, whose message the first of those that are there prints."""
-        return (TransportError if self.rank == min(told) else ToldElsewhereError)(message)
+    def _reported_by_first(self, found: Mapping[int, str], message: str) -> TransportError:
+        """Return the error of this rank; the first rank that answered prints the message."""
+        return (TransportError if self.rank == min(found) else ToldElsewhereError)(message)
 
 
 def named(ranks: Sequence[int]) -> str:
@@ -294,7 +295,7 @@ def named(ranks: Sequence[int]) -> str:
 
 
 def leave(code: int) -> None:
-    """End the process without the farewells that would wait for other ranks."""
+    """End the process without finalization, which would wait for other ranks."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""A deadline for calls that hold the interpreter, as MPI_Init does: no thread can end them, so another process does."""
+"""A deadline for calls that hold the interpreter lock, such as MPI_Init: only another process can end them."""
 
 import os
 import select
@@ -9,18 +9,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_PASSED_ON = 0.25  # seconds for the launcher to pass the message on, before it sees the end
+_PASSED_ON = 0.25  # seconds for the launcher to forward the message, before it notices the end
 
 
 @contextmanager
 def deadline(seconds: float, message: str) -> Iterator[None]:
-    """Print a message and kill this process unless the block ends within some seconds.
+    """Print a message and kill this process unless the block ends before the deadline.
 
     Args:
-        seconds: How many.
-        message: What to print.
+        seconds: The deadline.
+        message: The text to print.
     """
-    # Run as a script, alone: the watcher must start quickly, and Ctrl-C is not meant for it.
+    # The watcher runs as a separate script: it must start quickly and ignore Ctrl-C.
     watcher = subprocess.Popen(
         [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(seconds), message],
         stdin=subprocess.PIPE,
@@ -33,7 +33,7 @@ def deadline(seconds: float, message: str) -> Iterator[None]:
 
 
 def _watch(process: int, seconds: float, message: str) -> None:
-    """Kill a process unless it closes our standard input, by its own will or by its end, before the deadline."""
+    """Kill a process unless it closes our standard input, or ends, before the deadline."""
     closed, _, _ = select.select([sys.stdin], [], [], seconds)
     if not closed:
         print(message, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Which launcher started this process, read from its environment."""
+"""The launcher that started this process, from its environment."""
 
 import math
 import os
@@ -15,14 +15,14 @@ _MPI_RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
 
 
 def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
-    """Return the transport of the launcher that started this process; without one, that of a process alone.
+    """Return the transport of the launcher that started this process; without a launcher, that of a single process.
 
     Args:
-        name: ``"mpi"`` (mpiexec), ``"torch"`` (torchrun), ``"alone"``, or ``"auto"`` to take the launcher's.
-        timeout: How many seconds a rank waits for another before the run ends; ``math.inf`` for as long as it takes.
+        name: ``"mpi"`` (mpiexec), ``"torch"`` (torchrun), ``"alone"``, or ``"auto"`` for that of the launcher.
+        timeout: Seconds that a rank waits for another before the run ends; ``math.inf`` for no limit.
 
     Returns:
-        The transport; as a context manager it lets an error of one rank end all of them, with one message.
+        The transport; as a context manager it makes an error of one rank end all of them, with one message.
 
     Example:
         >>> import d3gd
@@ -50,12 +50,12 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
 
 
 def is_first() -> bool:
-    """Whether this process is the one to speak, as far as its environment tells."""
+    """Whether this process is the one that prints, according to its environment."""
     return _number("RANK", *_MPI_RANKS) in (None, 0)
 
 
 def mpi_rank() -> int:
-    """The rank that mpiexec gave this process, known before MPI starts; 0 where it is not."""
+    """The rank that mpiexec gave this process, known before MPI starts; 0 if unknown."""
     return _number(*_MPI_RANKS) or 0
 
 

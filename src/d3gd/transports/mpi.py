@@ -1,4 +1,4 @@
-"""MPI, through mpi4py: buffers, never pickled objects, and non-blocking, so that every wait has a deadline."""
+"""MPI, through mpi4py: non-blocking messages from buffers, without pickling, so that every wait has a deadline."""
 
 import os
 import time
@@ -13,12 +13,12 @@ from d3gd.transports.base import LONGEST, TIMEOUT, LateError, Messages, MisfitEr
 from d3gd.transports.deadline import deadline
 from d3gd.transports.launch import mpi_rank
 
-_ROLL_CALL = (1 << 15) - 1  # a tag of its own, on a communicator of its own
-_TEXT = 512  # bytes of a roll call's message
-_LOOKS = 100  # before a wait begins to let others have the core
-_EAGER = 0.02  # seconds before a wait begins to sleep between two looks
+_ROLL_CALL = (1 << 15) - 1  # a separate tag on a separate communicator
+_TEXT = 512  # bytes of a message in the poll of all ranks
+_LOOKS = 100  # polls before a wait yields the core
+_EAGER = 0.02  # seconds before a wait sleeps between polls
 _NAP = 2e-4  # seconds
-_TURN = 0.5  # seconds between the ranks' deadlines for the start: the first one ends all, so that only it speaks
+_TURN = 0.5  # seconds between the ranks' deadlines for the start: the first one ends all, so that only it prints
 _TURNS = 20
 
 
@@ -26,18 +26,18 @@ class MPI(Transport):
     """The processes that mpiexec started.
 
     Args:
-        timeout: How many seconds any wait may take.
+        timeout: Limit in seconds on any wait.
     """
 
-    large = 1 << 16  # measured with MPICH in shared memory: another message costs less than two copies
+    large = 1 << 16  # measured with MPICH in shared memory: above, another message costs less than two copies
 
     def __init__(self, *, timeout: float = TIMEOUT) -> None:
         rank = mpi_rank()
-        # MPI_Init waits for all ranks without end, and mpiexec does not mind one that has left before it.
+        # MPI_Init waits for all ranks without limit, and mpiexec ignores a rank that ended before it.
         with deadline(
             min(timeout, LONGEST) + _TURN * min(rank, _TURNS),
             f"error: rank {rank}: MPI did not start within {timeout:g} s: another rank has ended, hangs or is slow to "
-            "start; look at what it printed, or allow more time (--timeout)",
+            "start; check its output, or allow more time (--timeout)",
         ):
             try:
                 from mpi4py import MPI as mpi  # noqa: N811 - mpi4py's own name for it is this class's
@@ -56,7 +56,7 @@ class MPI(Transport):
 
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
         mpi = self._mpi
-        # Any tag, and then a look at which one came: what does not fit is known at once, not at the deadline.
+        # Receive any tag and check it: a mismatch is detected at once, not at the deadline.
         requests = [self._world.Irecv(buffer, source=peer, tag=mpi.ANY_TAG) for peer, buffer in receives]
         requests += [self._world.Isend(buffer, dest=peer, tag=tag) for peer, buffer in sends]
         statuses = [mpi.Status() for _ in requests]
@@ -71,7 +71,7 @@ class MPI(Transport):
                         if status.Get_tag() != tag or status.Get_count(mpi.BYTE) != array.nbytes:
                             raise MisfitError(peer)
                     return
-            except mpi.Exception:  # longer than the array that was to hold it
+            except mpi.Exception:  # longer than the array to receive it
                 failed = [
                     p for p, status in zip(peers(), statuses, strict=True) if status.Get_error() == mpi.ERR_TRUNCATE
                 ]
@@ -90,7 +90,7 @@ class MPI(Transport):
             if waited > seconds:
                 return False
             if waited < _EAGER:
-                os.sched_yield()  # there may be more ranks than cores, and then the other one needs this core
+                os.sched_yield()  # with more ranks than cores, the other rank needs this core
             else:
                 time.sleep(_NAP)
         return True

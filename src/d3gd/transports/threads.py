@@ -1,4 +1,4 @@
-"""Ranks that are threads of one process: for checks, where starting processes would take longer than the work."""
+"""Ranks as threads of one process: for checks, in which starting processes would take longer than the work."""
 
 import queue
 import threading
@@ -16,10 +16,10 @@ class Thread(Transport):
 
     Args:
         rank: Its number.
-        ranks: How many there are.
+        ranks: The number of ranks.
         wires: A queue for every pair of ranks, shared by all.
-        timeout: How many seconds any wait may take.
-        large: From how many bytes on an array is a message of its own.
+        timeout: Limit in seconds on any wait.
+        large: Bytes from which an array is a separate message.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Thread(Transport):
 
 
 def on_threads(ranks: int, work: Callable[[Transport], T], *, timeout: float = 20.0, large: float = 1 << 16) -> list[T]:
-    """Return what ``work`` returns on each of so many ranks.
+    """Return the results of ``work`` on all ranks.
 
     Args:
-        ranks: How many.
-        work: What each does, given its transport.
-        timeout: How many seconds a rank waits for another.
-        large: From how many bytes on an array is a message of its own.
+        ranks: The number of ranks.
+        work: The function to run on each rank, given its transport.
+        timeout: Seconds that a rank waits for another.
+        large: Bytes from which an array is a separate message.
 
     Example:
         >>> on_threads(3, lambda rank: rank.each(rank.rank).tolist())
@@ -77,7 +77,7 @@ def on_threads(ranks: int, work: Callable[[Transport], T], *, timeout: float = 2
     def perform(rank: int) -> None:
         try:
             results[rank] = work(Thread(rank, ranks, wires, timeout=timeout, large=large))
-        except BaseException as error:  # told to the caller, below
+        except BaseException as error:  # raised in the caller, below
             errors[rank] = error
 
     threads = [threading.Thread(target=perform, args=(rank,), daemon=True) for rank in range(ranks)]
@@ -85,7 +85,7 @@ def on_threads(ranks: int, work: Callable[[Transport], T], *, timeout: float = 2
         thread.start()
     for thread in threads:
         thread.join()
-    # A rank that waited in vain knows less than the one it waited for.
+    # Prefer the error of the rank that failed to those of ranks that waited for it.
     for error in sorted(errors.values(), key=lambda error: isinstance(error, TransportError)):
         raise error
     return [results[rank] for rank in range(ranks)]

@@ -1,4 +1,4 @@
-"""torch.distributed: sends and receives that return at once, with gloo on the CPU or nccl between GPUs."""
+"""torch.distributed: non-blocking sends and receives, with gloo on the CPU or nccl between GPUs."""
 
 import contextlib
 import os
@@ -11,20 +11,20 @@ from d3gd.arrays import Array
 from d3gd.errors import TransportError
 from d3gd.transports.base import LONGEST, TIMEOUT, LateError, Messages, Transport, leave, named
 
-_SLACK = timedelta(seconds=10)  # between our deadlines and those of torch, so that ours come first
+_SLACK = timedelta(seconds=10)  # between our deadlines and torch's, so that ours expire first
 _NAP = 0.02  # seconds
 
 
 class TorchDistributed(Transport):
-    """The processes that torchrun started, or those of a process group that is there already.
+    """The processes that torchrun started, or those of an existing process group.
 
-    Where every process of a machine has a GPU, nccl carries the messages, copied there and back; else gloo does.
+    If every process of a machine has a GPU, messages use nccl, with copies to and from the GPU; else gloo.
 
     Args:
-        timeout: How many seconds any wait may take.
+        timeout: Limit in seconds on any wait.
     """
 
-    large = 1 << 20  # with gloo on loopback, packing costs what another message costs up to here
+    large = 1 << 20  # with gloo on loopback, packing is cheaper than another message up to here
 
     def __init__(self, *, timeout: float = TIMEOUT) -> None:
         try:
@@ -52,18 +52,18 @@ class TorchDistributed(Transport):
         self._device: Any = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if nccl else None
 
     def _begin(self) -> None:
-        """Meet the other ranks where the environment says, and start the process group once all are there."""
+        """Connect to the other ranks as the environment specifies, and start the process group."""
         d, within = self._distributed, timedelta(seconds=min(self.timeout, LONGEST)) + _SLACK
         store, self.rank, self.ranks = next(d.rendezvous("env://", timeout=within))
-        # The launcher's key-value store outlives broken connections: there late ranks find each other.
+        # The launcher's key-value store survives broken connections, so that late ranks find each other.
         self._store = d.PrefixStore("d3gd", store)
         with self:
-            told = {self.rank: "", **self._roll_call("started", "", self.timeout)}
-            if silent := self._silent(told):
-                raise self._told_by_first(
-                    told,
-                    f"{named(silent)} did not start within {self.timeout:g} s: ended, hanging or slow to start; look "
-                    "at what was printed there, or allow more time (--timeout)",
+            answers = {self.rank: "", **self._roll_call("started", "", self.timeout)}
+            if silent := self._silent(answers):
+                raise self._reported_by_first(
+                    answers,
+                    f"{named(silent)} did not start within {self.timeout:g} s: ended, hanging or slow to start; check "
+                    "its output, or allow more time (--timeout)",
                 )
         gpus = self._torch.cuda.device_count() if d.is_nccl_available() else 0
         backend = "nccl" if 0 < int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= gpus else "gloo"
@@ -72,7 +72,7 @@ class TorchDistributed(Transport):
         )
 
     def _side_store(self) -> Any:
-        """Return a connection to the store of a process group that was there before; None where it is not known."""
+        """Return a connection to the store of an existing process group; None if it is not known."""
         d = self._distributed
         try:
             address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -91,16 +91,16 @@ class TorchDistributed(Transport):
             tensors = [tensor.to(self._device) for tensor in tensors]
         moves = [d.irecv] * len(receives) + [d.isend] * len(sends)
         try:
-            if self._device is None:  # with gloo, one by one is faster
+            if self._device is None:  # faster one by one with gloo
                 works = [move(tensor, peer, tag=tag) for move, tensor, peer in zip(moves, tensors, peers, strict=True)]
-            else:  # with nccl, one by one they would wait for each other
+            else:  # with nccl, single calls would wait for each other
                 works = d.batch_isend_irecv(list(map(d.P2POp, moves, tensors, peers)))
         except RuntimeError:
             raise LateError(peers[0]) from None
 
         def finish() -> None:
             deadline = time.monotonic() + min(self.timeout, LONGEST)
-            for peer, work in zip(peers, works, strict=False):  # nccl has one for all
+            for peer, work in zip(peers, works, strict=False):  # nccl has a single one
                 try:
                     work.wait(timedelta(seconds=max(deadline - time.monotonic(), 1e-3)))
                 except RuntimeError:
@@ -115,7 +115,7 @@ class TorchDistributed(Transport):
         return self._roll_call("late", text, grace)
 
     def _roll_call(self, why: str, text: str, seconds: float) -> dict[int, str]:
-        """Write a text under a name and this rank, and return those of other ranks that are there before the end."""
+        """Store a text under a name and this rank, and return those of other ranks that arrive before the deadline."""
         deadline, answers = time.monotonic() + seconds, dict[int, str]()
         if self._store is None:
             return answers

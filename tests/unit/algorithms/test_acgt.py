@@ -1,4 +1,4 @@
-"""AC-GT: which links are silent, that both ends know it, and what that leaves of tracking."""
+"""AC-GT: the pruned links, the agreement of both ends, and the effect on tracking."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A file in the folder is enough to be a method; whoever lists methods lists them all."""
+"""The catalogue finds every module of the package, and all lists of methods use it."""
 
 import runpy
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What tells one method from another: it follows from what their code does, and from nothing else."""
+"""The identity of a method depends on what its code does, and on nothing else."""
 
 import functools
 import json

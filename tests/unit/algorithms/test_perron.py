@@ -1,4 +1,4 @@
-"""PerronD3GD as a contract: corrections, limits, no leak, traffic, resuming, and the command line."""
+"""The contract of PerronD3GD: corrections, limits, locality, traffic, resuming, and the command line."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Figure 2: four agents, of which A is the outlier; its link to B should give way to D's."""
+"""Figure 2: four agents with A as the outlier; its link to B should lose weight to D's."""
 
 from functools import cache
 

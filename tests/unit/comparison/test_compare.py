@@ -1,4 +1,4 @@
-"""Whole comparisons: what they say of methods whose results are known, and what they refuse."""
+"""Whole comparisons: results for methods with known ones, and errors."""
 
 import json
 from typing import get_args

@@ -1,4 +1,4 @@
-"""A method that was mended is compared anew: typed into a prompt, in a notebook, or in files."""
+"""A method that has changed is run again: at a prompt, in a notebook, or in files."""
 
 import subprocess
 import sys

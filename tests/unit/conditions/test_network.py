@@ -1,4 +1,4 @@
-"""What a network under conditions delivers, keeps and counts."""
+"""What an unreliable network delivers, stores and counts."""
 
 from typing import NamedTuple
 
@@ -274,7 +274,7 @@ def test_a_state_that_does_not_say_what_it_follows_is_refused_before_the_first_p
         def init(self, net, x0):
             return Silent(x0)
 
-    with pytest.raises(D3GDError, match="field 'x' of Silent does not say what it follows"):
+    with pytest.raises(D3GDError, match="field 'x' of Silent has no declared kind"):
         runs(Conditions(pause=0.1), Method())
 
 
@@ -365,7 +365,7 @@ def test_graphs_and_agents_must_be_the_networks():
         runs(Conditions(graphs=[complete]))
     with pytest.raises(GraphError, match="has 3 agents, the network has 6"):
         runs(Conditions(graphs=[d3gd.graphs.ring(3)]))
-    with pytest.raises(SettingsError, match="absences speaks of agent 6, but agents are 0 to 5"):
+    with pytest.raises(SettingsError, match="absences names agent 6, but agents are 0 to 5"):
         runs(Conditions(absences=[(6, 0, 1)]))
 
 

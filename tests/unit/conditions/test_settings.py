@@ -66,7 +66,7 @@ def test_the_copy_in_a_runs_folder_repeats_it_without_the_original_files(tmp_pat
         ('delay = "long"', r"experiment.toml: \[conditions\] delay = \"long\": it must be a whole number"),
         ("absences = [[1, 2]]", r"\[conditions\] absences = .* must be a list of \[agent, first, until\] triples"),
         ('graphs = ["no.csv"]', r"experiment.toml: \[conditions\] .*no.csv cannot be read"),
-        ('graphs = ["links.csv", "strange.csv"]', "strange.csv: 'Z' is no agent of the network"),
+        ('graphs = ["links.csv", "strange.csv"]', "strange.csv: 'Z' is not an agent of the network"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(conditions, message, tmp_path):

@@ -38,25 +38,25 @@ def write(folder: Path, **changes: str) -> Path:
         # Unknown keys: the key, the table, the closest, the allowed
         (
             {"algorithm": 'kind = "D3GD"\nstepsize = 0.1'},
-            "experiment.toml: [algorithm] key 'stepsize' is not known; did you mean 'step_size'? choose among "
+            "experiment.toml: [algorithm] key 'stepsize' is not known; did you mean 'step_size'? choose from "
             "step_size, refine_step, anchor, rule, chain_rule, participation, perron",
         ),
         (
             {"graph": 'kind = "rign"\nn = 4'},
-            "experiment.toml: [graph] kind 'rign' is not known; did you mean 'ring'? choose among "
+            "experiment.toml: [graph] kind 'rign' is not known; did you mean 'ring'? choose from "
             "erdos_renyi, ring, exponential, grid, random_geometric, regular, complete, star, edges",
         ),
         (
             {"top": "iteration = 10"},
-            "experiment.toml: key 'iteration' is not known; did you mean 'iterations'? choose among "
+            "experiment.toml: key 'iteration' is not known; did you mean 'iterations'? choose from "
             "iterations, every, seed, target, checkpoint_every, dtype, metrics, [graph], [weights], [problem], "
             "[algorithm], [conditions]",
         ),
         (
             {"algorithm": 'kind = "D3GD"\nstep_size = {begin = 1}'},
-            "experiment.toml: [algorithm] step_size: key 'begin' is not known; choose among start, power, over",
+            "experiment.toml: [algorithm] step_size: key 'begin' is not known; choose from start, power, over",
         ),
-        ({"problem": "kind = [1]"}, "experiment.toml: [problem] kind '[1]' is not known; choose among "
+        ({"problem": "kind = [1]"}, "experiment.toml: [problem] kind '[1]' is not known; choose from "
          "sigmoid_classification, digits_classification, quadratic, softmax, mixture_classification"),
         # Wrong types: the key, the value found, the type needed
         ({"top": 'iterations = "ten"'}, 'experiment.toml: iterations = "ten": it must be a whole number'),
@@ -89,7 +89,7 @@ def write(folder: Path, **changes: str) -> Path:
         # Missing keys
         ({"top": ""}, "experiment.toml: iterations is missing; add iterations = a whole number"),
         ({"graph": 'kind = "ring"'}, "experiment.toml: [graph] n is missing; add n = a whole number"),
-        ({"problem": "dim = 3"}, "experiment.toml: [problem] kind is missing; choose among sigmoid_classification, "
+        ({"problem": "dim = 3"}, "experiment.toml: [problem] kind is missing; choose from sigmoid_classification, "
          "digits_classification, quadratic, softmax, mixture_classification"),
         (
             {"algorithm": ""},

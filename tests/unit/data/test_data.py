@@ -1,4 +1,4 @@
-"""Data: the distributions asked for, nothing given twice, and a block made alone equal to the whole."""
+"""Data: the requested distributions, no sample twice, and blocks equal to the whole."""
 
 import builtins
 

@@ -1,4 +1,4 @@
-"""Rounds between ranks that share one process: what arrives, in whose memory, and how much of it travels."""
+"""Rounds between ranks as threads: received rows, their buffers, and the bytes sent."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Agents on ranks: everyone once, evenly, with few links between ranks, and borders that both sides agree on."""
+"""Agents on ranks: each once, evenly, with few links between ranks, and boundaries that both sides agree on."""
 
 import numpy as np
 import pytest

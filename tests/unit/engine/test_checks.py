@@ -1,4 +1,4 @@
-"""What a method or a problem returns is checked at the first step, and told by name."""
+"""Results of a method or a problem are checked at the first step, with errors that name them."""
 
 from typing import NamedTuple
 
@@ -86,7 +86,7 @@ def test_a_method_that_returns_what_does_not_fit_is_told_what(changes, words):
 def test_precision_is_that_of_the_run():
     wide = method(step=stepped(lambda s: Models(s.x.astype(np.float64))))
     assert d3gd.run(wide, GRAPH, QUADRATIC, iterations=2).status == "completed"
-    refused("float64 numbers in a float32 run", wide, dtype="float32")
+    refused("float64 in a float32 run", wide, dtype="float32")
 
 
 class Given(Problem):

@@ -137,7 +137,7 @@ def test_draws_of_an_agent_do_not_depend_on_its_block():
         (lambda gradient, x: gradient([0.0]), "a list"),
         (lambda gradient, x: gradient(x, draw=-1), "draw = -1"),
         (lambda gradient, x: gradient(x, draw=0.5), "draw = 0.5"),
-        (lambda gradient, x: gradient(draw=None), "names no point"),
+        (lambda gradient, x: gradient(draw=None), "has no point"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(ask, words):

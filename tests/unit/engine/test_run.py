@@ -1,4 +1,4 @@
-"""The loop: what it records, when it stops, and that an interruption leaves no trace in the numbers."""
+"""The loop: records, stopping, and interruptions that do not change the numbers."""
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_every_target_must_be_met():
 
 
 def test_unrecorded_targets_are_refused():
-    with pytest.raises(d3gd.D3GDError, match=r"'accuracy'.*choose among.*stationarity"):
+    with pytest.raises(d3gd.D3GDError, match=r"'accuracy'.*choose from.*stationarity"):
         d3gd.run(DIDGD, GRAPH, QUADRATIC, iterations=5, target={"accuracy": 0.1})
 
 

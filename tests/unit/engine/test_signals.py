@@ -1,4 +1,4 @@
-"""Ctrl-C at a prompt returns what there is; SIGTERM ends a script with its own exit code and a checkpoint."""
+"""Ctrl-C at a prompt returns the partial result; SIGTERM ends a script with its exit code and a checkpoint."""
 
 import os
 import signal

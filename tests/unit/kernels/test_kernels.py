@@ -1,4 +1,4 @@
-"""Compiled kernels have the bits of the plain ones, on any number of threads."""
+"""Compiled kernels are bitwise equal to the plain ones, on any number of threads."""
 
 import os
 import subprocess

@@ -70,8 +70,8 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         "a label 1000000000 among 3 samples",
     ),
     "half an agent": (lambda: sigmoid_classification(agents=2.5), r"agents = 2\.5"),
-    "too many agents": (lambda: sigmoid_classification(agents=2**62), "make it smaller"),
-    "too many features": (lambda: sigmoid_classification(features=2**62), "make it smaller"),
+    "too many agents": (lambda: sigmoid_classification(agents=2**62), "an array may hold"),
+    "too many features": (lambda: sigmoid_classification(features=2**62), "an array may hold"),
     "divided labels that number no classes": (
         lambda: label_skewed_classification(np.ones((9, 2)), np.arange(9) + 10**9, agents=2),
         "label 1000000008 among 9 samples",
@@ -79,8 +79,8 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "a mixture of too many": (lambda: sigmoid_classification(classes=10**9), "classes = 1000000000"),
     "alpha in words": (lambda: sigmoid_classification(alpha="some"), "alpha = 'some'"),
     "conditioning in words": (lambda: quadratic(agents=3, dim=2, conditioning="bad"), "conditioning = 'bad'"),
-    "too many classes": (lambda: softmax_regression([GOOD], classes=2**62), "make it smaller"),
-    "too long models": (lambda: quadratic(agents=2, dim=2**31), "make it smaller"),
+    "too many classes": (lambda: softmax_regression([GOOD], classes=2**62), "an array may hold"),
+    "too long models": (lambda: quadratic(agents=2, dim=2**31), "an array may hold"),
     "no parts": (lambda: softmax_regression([]), "parts is empty"),
     "ids": (lambda: softmax_regression([GOOD], agent_ids=[1, 2]), "one integer per agent"),
     "nan quadratic": (
@@ -89,7 +89,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "asymmetric": (lambda: Quadratic(np.array([[[1.0, 0.5], [0.0, 1.0]]]), np.ones((1, 2))), "not symmetric"),
     "indefinite": (lambda: Quadratic(-np.eye(2)[None], np.ones((1, 2))), "eigenvalue -1"),
-    "quadratic shapes": (lambda: Quadratic(np.eye(2), np.ones((1, 2))), "do not fit"),
+    "quadratic shapes": (lambda: Quadratic(np.eye(2), np.ones((1, 2))), "do not match"),
     "conditioning": (lambda: quadratic(agents=2, dim=2, conditioning=0.5), "conditioning = 0.5"),
     "heterogeneity": (lambda: quadratic(agents=2, dim=2, heterogeneity=-1.0), "heterogeneity = -1.0"),
     "gradient shape": (

@@ -1,4 +1,4 @@
-"""What holds for one kind of problem: its formula, its optimum, what it learns."""
+"""Facts about single kinds of problems: formula, optimum, what is learned."""
 
 import numpy as np
 import pytest

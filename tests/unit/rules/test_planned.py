@@ -1,4 +1,4 @@
-"""Planned weights: what is told travels the edges once, and everyone plans the same."""
+"""Planned weights: sketches cross each edge once, and all agents compute the same weights."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sketches are linear, the same for everyone, short, and keep inner products on average."""
+"""Sketches are linear, equal for all agents, short, and preserve inner products on average."""
 
 import tracemalloc
 

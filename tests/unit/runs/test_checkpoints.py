@@ -1,4 +1,4 @@
-"""Checkpoints: a run goes on from the newest whole one, bit for bit, or from the one before it."""
+"""Checkpoints: a run resumes from the newest valid one, bit for bit, or from the one before it."""
 
 import hashlib
 import json

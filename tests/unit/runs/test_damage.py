@@ -1,4 +1,4 @@
-"""Bits that flip anywhere in a run's folder: what is read back is right, or it is said that it cannot be."""
+"""Bit flips anywhere in a run's folder: reading gives the right result or an error."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Run folders: whole or not at all, never overwritten, readable by anyone."""
+"""Run folders: written atomically, never overwritten, readable by other tools."""
 
 import csv
 import dataclasses

@@ -1,4 +1,4 @@
-"""Whose folder it is: never a user's, one process's at a time, and left as it was by whoever is refused."""
+"""Ownership of folders: never a user's, one process at a time, and unchanged by a run that fails to start."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The planning problem: its cost, the derivative of its cost, and what a plan may be."""
+"""The planning problem: its cost, its derivative, and the constraints of a plan."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Batches for PyTorch models: how they are drawn, and what agents draw them from."""
+"""Batches for PyTorch models: keyed sampling, and agents' data in memory."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 Batch: TypeAlias = tuple[Any, ...]  # tensors: inputs, then the target; first axis: samples
 
-PIECE = 512  # samples of an agent that are looked at together when all of its data are asked for
+PIECE = 512  # samples per chunk when all data of an agent are evaluated
 
 
 class KeyedBatches:
     """Mini-batches drawn with replacement, each a function of (seed, agent, iteration) alone.
 
-    To be the ``batch_sampler`` of a ``torch.utils.data.DataLoader``: what an agent sees at an iteration then depends
-    neither on what was drawn before, so that training resumes exactly from any iteration, nor on where the agent lives.
+    Meant as the ``batch_sampler`` of a ``torch.utils.data.DataLoader``. The samples of an iteration then depend neither
+    on previous draws, so that training resumes exactly from any iteration, nor on the process that holds the agent.
 
     Args:
-        samples: How many samples the agent has.
-        batch: How many of them are drawn for an iteration.
-        agent: Whose they are.
-        seed: Of the draws.
+        samples: Number of samples of the agent.
+        batch: Number of samples per mini-batch.
+        agent: Index of the agent.
+        seed: Seed of the draws.
         start: The first iteration.
-        stop: The iteration to end before; by default there is no end.
+        stop: The iteration before which to end; by default there is no end.
 
     Example:
         >>> list(KeyedBatches(100, 3, agent=2, stop=2))
@@ -64,23 +64,23 @@ class KeyedBatches:
 
     def __len__(self) -> int:
         if self.stop is None:
-            raise TypeError("these batches have no end; pass stop= for a number of them")
+            raise TypeError("these batches have no end; pass stop= to limit them")
         return max(0, self.stop - self.start)
 
 
 class Fit:
-    """Makes a batch of tensors of whatever holds one.
+    """Converts a batch of any array types to tensors.
 
     Args:
-        dtype: The type of the module, to which real numbers are brought.
-        device: Where it lives.
+        dtype: The type of the module, to which real numbers are converted.
+        device: Its device.
     """
 
     def __init__(self, dtype: "torch.dtype", device: "torch.device") -> None:
         self._dtype, self._device = dtype, device
 
     def __call__(self, parts: Any, name: str) -> Batch:
-        """Return the tensors of a batch; ``name`` says in messages whose it is."""
+        """Return the tensors of a batch; ``name`` is that of the agent, for messages."""
         import torch
 
         if not isinstance(parts, (tuple, list)) or len(parts) < 2:
@@ -88,23 +88,23 @@ class Fit:
         try:
             batch = [part if isinstance(part, torch.Tensor) else torch.tensor(np.asarray(part)) for part in parts]
         except (TypeError, ValueError) as error:
-            raise ProblemError(f"{name} has what is no tensor ({error}); give (inputs, ..., target)") from None
+            raise ProblemError(f"{name} has a batch without tensors ({error}); give (inputs, ..., target)") from None
         shapes = [tuple(tensor.shape) for tensor in batch]
         if any(not shape or shape[0] != shapes[0][0] for shape in shapes) or shapes[0][0] == 0:
             raise ProblemError(f"{name} has tensors of shapes {shapes}; the first axis is the samples, at least one")
         batch = [t.to(self._device, self._dtype if t.is_floating_point() else t.dtype) for t in batch]
         if batch[-1].dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
-            batch[-1] = batch[-1].long()  # the only integers that torch's losses take
+            batch[-1] = batch[-1].long()  # the only integer type that torch's losses accept
         return tuple(batch)
 
 
 def pieces(batch: Batch) -> Iterator[Batch]:
-    """Cuts of a long batch."""
+    """Split a long batch into chunks."""
     return (tuple(t[i : i + PIECE] for t in batch) for i in range(0, len(batch[0]), PIECE))
 
 
 class Group(NamedTuple):
-    """Agents whose batches have one shape, so that one vectorised call serves them."""
+    """Agents whose batches have one shape, so that one vectorized call evaluates them."""
 
     rows: Ints  # (members,)  positions in the block
     tensors: "tuple[torch.Tensor, ...]"  # (members, samples, ...) each
@@ -117,34 +117,34 @@ class Data(ABC):
 
     @abstractmethod
     def rounds(self, k: int | None) -> Iterable[list[Group]]:
-        """The batches of iteration k, in one round; or, for None, all data, in as many as the longest agent needs."""
+        """The batches of iteration k, in one round; for None, all data, in as many rounds as needed."""
 
     @abstractmethod
     def of(self, agent: int) -> Iterator[Batch]:
-        """All data of the agent at one position, piece by piece."""
+        """All data of the agent at one position, chunk by chunk."""
 
     @abstractmethod
     def restrict(self, positions: Ints) -> "Data":
-        """Only some agents, under the same keys."""
+        """Only some agents, with the same keys."""
 
     @abstractmethod
     def common(self) -> list[Any]:
-        """What all agents' draws share."""
+        """The settings that all agents' draws share."""
 
     @abstractmethod
     def digests(self) -> list[str]:
-        """What tells each agent's data and draws from others."""
+        """A digest of each agent's data and draws."""
 
 
 class Tensors(Data):
-    """Agents whose samples lie in memory, one after the other: a mini-batch of all is one gather.
+    """Samples held in memory, concatenated over agents: the mini-batches of all agents are one gather.
 
     Args:
-        tensors: All agents' samples, first axis the samples, agent after agent.
-        sizes: How many each has.
-        batch: Samples for an iteration; None takes all.
-        seed: Of the draws.
-        ids: The agents' global numbers.
+        tensors: All agents' samples, concatenated along the first axis.
+        sizes: Number of samples of each agent.
+        batch: Samples for an iteration; None: all.
+        seed: Seed of the draws.
+        ids: Global ids of the agents.
     """
 
     def __init__(self, tensors: Batch, sizes: Ints, *, batch: int | None, seed: int, ids: Ints) -> None:
@@ -183,7 +183,7 @@ class Tensors(Data):
         return [self.batch, self.seed]
 
     def digests(self) -> list[str]:
-        """Of every number."""
+        """Digests of all numbers."""
         return [
             digest([agent, self.batch, self.seed], *(t[self._cut(i)].cpu().numpy() for t in self.tensors))
             for i, agent in enumerate(self.ids.tolist())

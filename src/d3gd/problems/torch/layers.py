@@ -1,4 +1,4 @@
-"""What a module's layers need before the module is a function of its parameters and a batch alone."""
+"""Adaptation of layers, so that a module is a function of its parameters and a batch alone."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-_STREAM = 2  # of the keyed draws: apart from mini-batches and sketches
+_STREAM = 2  # of the keyed draws, distinct from mini-batches and sketches
 
 
 def with_batch_statistics(module: "nn.Module") -> "tuple[nn.Module, bool]":
-    """A copy whose layers in training keep no running statistics, and whether there were any.
+    """Return a copy whose training layers keep no running statistics, and whether there were any.
 
     Running statistics change as a network is called. Without them a gradient is a function of model and batch
     alone, so that agents can be stacked and a run resumes exactly.
@@ -33,7 +33,7 @@ def with_batch_statistics(module: "nn.Module") -> "tuple[nn.Module, bool]":
 
 
 def _tracking(module: "nn.Module") -> Iterator[Any]:
-    """Layers that would update running statistics; those that a user put in evaluation mode keep theirs."""
+    """Layers that would update running statistics; layers in evaluation mode keep theirs."""
     from torch import nn
 
     kinds = (
@@ -65,7 +65,7 @@ def calibrate(model: "nn.Module", batches: Iterator[Batch]) -> None:
 
 @contextmanager
 def keyed(seed: int, agent: int, k: int | None) -> Iterator[None]:
-    """Let what a module draws depend on its key alone; with all data, in evaluation mode, nothing is drawn."""
+    """Make a module's random draws depend on the key alone; in evaluation mode nothing is drawn."""
     import torch
 
     if k is None:
@@ -81,7 +81,7 @@ def one_type(module: "nn.Module") -> "tuple[torch.dtype, torch.device]":
     from torch import nn
 
     if any(isinstance(p, nn.parameter.UninitializedParameter) for p in module.parameters()):
-        raise ProblemError("the module has lazy layers without parameters yet; call it once on some inputs first")
+        raise ProblemError("the module has lazy layers without parameters yet; call it on some inputs first")
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
     kinds = {(p.dtype, p.device): name for name, p in trained.items()}
     if not kinds:
@@ -89,7 +89,7 @@ def one_type(module: "nn.Module") -> "tuple[torch.dtype, torch.device]":
     if len(kinds) > 1:
         (a, first), (b, second), *_ = kinds.items()
         raise ProblemError(
-            f"parameter {first} is {a[0]} on {a[1]} but {second} is {b[0]} on {b[1]}; bring all to one type and device "
+            f"parameter {first} is {a[0]} on {a[1]} but {second} is {b[0]} on {b[1]}; move all to one type and device "
             "with module.to(...)"
         )
     found = next(iter(kinds))

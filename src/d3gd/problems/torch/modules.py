@@ -25,13 +25,13 @@ class TorchModule(Problem):
     """Networks of one architecture, one per agent, with the parameters of all in one array; see `torch_module`.
 
     Args:
-        module: The architecture; its numbers are those of `start`.
+        module: The architecture, with the parameters of `start`.
         data: The batches of the agents.
         loss: A function of outputs and targets.
         regularization: Factor of half the squared norm.
-        seed: Of what the module itself draws, such as dropout.
+        seed: Seed of the module's random draws, such as dropout.
         test: Inputs and labels for the accuracy.
-        agent_ids: The agents' global numbers.
+        agent_ids: Global ids of the agents.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TorchModule(Problem):
 
     @property
     def stacked(self) -> bool | None:
-        """Whether one vectorised call trains all agents, or each is trained by itself; None before the first step."""
+        """Whether one vectorized call trains all agents, not one call each; None before the first step."""
         return self._networks.stacked
 
     def start(self) -> Floats:
@@ -77,7 +77,7 @@ class TorchModule(Problem):
     def accuracies(self, x: Floats) -> Floats | None:
         """Share of the test samples whose label has the largest output.
 
-        Modules with batch statistics are calibrated first, see `model`: row i on the data of agent i, or, where there
+        Modules with batch statistics are calibrated first, see `model`: row i on the data of agent i, or, if there
         are more or fewer rows than agents, every row on all data.
         """
         import torch
@@ -94,7 +94,7 @@ class TorchModule(Problem):
         return shares
 
     def model(self, row: Floats, agent: int | None = None) -> "nn.Module":
-        """A network to use or to save: the module with the numbers of one model, in evaluation mode.
+        """A network to use or to save: the module with the parameters of one model, in evaluation mode.
 
         Args:
             row: The model, shape (dim,), such as a row of a result's ``x``.
@@ -118,7 +118,7 @@ class TorchModule(Problem):
         return model.eval()
 
     def restrict(self, agents: Ints | Sequence[int]) -> "TorchModule":
-        """Only these agents, under the same keys; stacks of another size may round otherwise."""
+        """Only these agents, with the same keys; stacks of another size may round differently."""
         positions = self._positions(agents)
         return TorchModule(
             self.module,
@@ -152,7 +152,7 @@ def _scores(model: "nn.Module", inputs: Any) -> "torch.Tensor":
     if outputs.ndim < 2:
         raise ProblemError(
             f"outputs of shape {tuple(outputs.shape)} hold no scores of classes; leave test= out, and record a metric "
-            "of your own with d3gd.run(metrics={name: function})"
+            "of your own by d3gd.run(metrics={name: function})"
         )
     return outputs
 
@@ -181,18 +181,18 @@ def torch_module(
     .. math::
         f_i(\theta) = \frac{1}{M_i} \sum_{m=1}^{M_i} \ell\bigl(h_\theta(x_m), y_m\bigr) + \frac{\lambda}{2} \|\theta\|^2
 
-    A model x_i is the module's trainable parameters, flattened one after the other; frozen ones
+    A model x_i is the module's trainable parameters, flattened and concatenated; frozen ones
     (``requires_grad=False``) stay as they are. All agents' gradients are computed at once, behind a leading axis of
-    agents (torch.func), where the module allows it. Agents start from the module's own parameters, see `start`.
+    agents (torch.func), if the module allows it. Agents start from the module's own parameters, see `start`.
 
     Args:
-        module: The architecture with its initial parameters; it is copied. Layers are trained in the mode they are in.
+        module: The architecture with its initial parameters; it is copied. Layers keep their mode.
         data: For every agent a tuple (inputs, ..., target) of arrays or tensors, a map-style ``Dataset`` of such, or a
             ``DataLoader`` of batches of such.
         loss: loss(outputs, target), the mean over a batch: a function of ``torch.nn.functional`` or a loss module.
-        batch: Samples for a gradient, drawn with replacement by the key (seed, agent, iteration); None: all. A
+        batch: Samples for a gradient, drawn with replacement, keyed by (seed, agent, iteration); None: all. A
             ``DataLoader`` makes its own batches.
-        seed: Of the mini-batches and of what the module itself draws (dropout).
+        seed: Seed of the mini-batches and of the module's own draws (dropout).
         regularization: The factor lambda.
         test: A tuple (inputs, ..., labels) or a ``Dataset`` to measure accuracy on.
         agent_ids: Global ids of the agents, the keys of their draws; by default 0, 1, ...
@@ -234,6 +234,6 @@ def _labelled(test: Any, fit: Fit) -> Batch:
     if fitted[-1].is_floating_point():
         raise ProblemError(
             f"test labels are {fitted[-1].dtype}; accuracy counts classes 0, 1, ...: leave test= out, and record a "
-            "metric of your own with d3gd.run(metrics={name: function})"
+            "metric of your own by d3gd.run(metrics={name: function})"
         )
     return fitted

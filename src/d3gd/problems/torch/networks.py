@@ -1,4 +1,4 @@
-"""The networks of a block of agents: one architecture, evaluated for all agents at once where it allows that."""
+"""The networks of a block of agents: one architecture, evaluated for all agents at once if it allows that."""
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -25,13 +25,13 @@ class Networks:
     Args:
         module: The architecture.
         loss: A function of outputs and targets.
-        seed: Of what the module itself draws, such as dropout.
-        agent_ids: The agents' global numbers.
+        seed: Seed of the module's random draws, such as dropout.
+        agent_ids: Global ids of the agents.
 
     Attributes:
-        trained: The parameters that are trained, by name.
-        dim: How many numbers they hold.
-        batch_statistics: Whether layers take statistics of their batch (batch norm).
+        trained: The trained parameters, by name.
+        dim: Their total length.
+        batch_statistics: Whether layers use batch statistics (batch norm).
     """
 
     def __init__(self, module: "nn.Module", loss: Loss, *, seed: int, agent_ids: Ints) -> None:
@@ -46,11 +46,11 @@ class Networks:
 
     @property
     def stacked(self) -> bool | None:
-        """Whether one vectorised call trains all agents, or each is trained by itself; None before the first step."""
+        """Whether one vectorized call trains all agents, not one call each; None before the first step."""
         return self._stacks.get(("gradient", False))
 
     def start(self) -> Floats:
-        """The module's own parameters, flattened one after the other."""
+        """The module's own parameters, flattened and concatenated."""
         import torch
 
         flat = torch.cat([p.reshape(-1) for p in self.trained.values()])
@@ -58,7 +58,7 @@ class Networks:
         return start
 
     def gradients(self, x: Floats, rounds: Iterable[list[Group]], k: int | None) -> "torch.Tensor":
-        """Every agent's mean gradient over some batches; in evaluation mode, drawing nothing, where k is None."""
+        """Every agent's mean gradient over some batches; in evaluation mode if k is None."""
         import torch
 
         loss = partial(self._loss, self._evaluating if k is None else self._training)
@@ -84,11 +84,11 @@ class Networks:
             return self._mean("loss", loss, loss, x, rounds, None)
 
     def models(self, x: Floats) -> "torch.Tensor":
-        """The models as a tensor, on the same memory where types and devices allow."""
+        """The models as a tensor, sharing memory if types and devices allow."""
         import torch
 
         ours = np.ascontiguousarray(x)
-        # torch has no read-only tensors and warns of such memory.
+        # torch has no read-only tensors and warns about read-only arrays.
         tensor = torch.from_numpy(ours if ours.flags.writeable else ours.copy())
         return tensor.to(self._device, self._dtype)
 
@@ -115,7 +115,7 @@ class Networks:
     def _mean(
         self, what: str, stackable: Any, ordinary: Any, x: Floats, rounds: Iterable[list[Group]], k: int | None
     ) -> "torch.Tensor":
-        """The mean over each agent's samples of a function, which is given as one to stack and as an ordinary one."""
+        """The mean of a function over each agent's samples; it is given in a stackable and an ordinary form."""
         import torch
 
         models = self.models(x)
@@ -127,20 +127,20 @@ class Networks:
                 rows, size = torch.from_numpy(group.rows).to(models.device), group.tensors[-1].shape[1]
                 seen[rows] += size
                 if mean is None:
-                    if len(rows) == len(models):  # as with mini-batches: nothing to add up
+                    if len(rows) == len(models):  # as with mini-batches: nothing to sum
                         mean = values
                         continue
                     mean = torch.zeros((len(models), *values.shape[1:]), dtype=values.dtype, device=values.device)
                 share = (size / seen[rows]).reshape(-1, *[1] * (values.ndim - 1))
                 mean[rows] += share * (values - mean[rows])
         if mean is None or not seen.all():
-            raise ProblemError("an agent's loader gives no batch; give every agent data")
+            raise ProblemError("an agent's loader yields no batch; give every agent data")
         return mean
 
     def _each(
         self, what: str, stackable: Any, ordinary: Any, models: "torch.Tensor", group: Group, k: int | None
     ) -> "torch.Tensor":
-        """A function of every member's parameters and batch: at once where the module allows, else one by one."""
+        """Evaluate a function for every member: vectorized if the module allows, else one by one."""
         import torch
 
         whole = len(group.rows) == len(models)
@@ -151,7 +151,7 @@ class Networks:
             try:
                 values: torch.Tensor = torch.func.vmap(stackable)(parameters, group.tensors)
             except (RuntimeError, ValueError):
-                # Dropout, control flow that depends on data, ...: or a mistake, which shows itself below.
+                # Dropout, data-dependent control flow, ...; or a user's error, which is raised again below.
                 if call in self._stacks:
                     raise
                 self._stacks[call] = False
@@ -173,7 +173,7 @@ class Networks:
         return values
 
     def _buffers(self) -> dict[str, list[int]]:
-        """Marks of all buffers, by which a change is seen."""
+        """Version counters of all buffers, to detect changes."""
         evaluating = dict(self._evaluating.named_buffers())
         pairs = {name: (buffer, evaluating[name]) for name, buffer in self._training.named_buffers()}
         return {name: [mark for b in pair for mark in (id(b), b._version)] for name, pair in pairs.items()}

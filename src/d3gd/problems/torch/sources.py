@@ -1,4 +1,4 @@
-"""Batches of PyTorch models from whatever agents bring: tensors, datasets or loaders."""
+"""Sources of batches for PyTorch models: tensors, datasets or loaders."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from d3gd.problems.checks import check_batch, check_ids
 from d3gd.problems.torch.batches import PIECE, Batch, Data, Fit, Group, KeyedBatches, Tensors
 from d3gd.random import iteration_of
 
-_GLIMPSES = 64  # items of a dataset that its fingerprint looks at
+_GLIMPSES = 64  # items of a dataset in its fingerprint
 
 
 class Source(ABC):
@@ -22,25 +22,25 @@ class Source(ABC):
 
     @abstractmethod
     def draw(self, k: int) -> Batch | None:
-        """The batch of iteration ``k``; None where an iteration takes all data."""
+        """The batch of iteration ``k``; None if an iteration uses all data."""
 
     @abstractmethod
     def pieces(self) -> Iterator[Batch]:
-        """All data, piece by piece."""
+        """All data, chunk by chunk."""
 
     @abstractmethod
     def digest(self) -> str:
-        """What tells it from other agents' sources."""
+        """A digest of the source."""
 
 
 class Items(Source):
-    """A dataset whose items are fetched when they are needed."""
+    """A dataset whose items are fetched on demand."""
 
     def __init__(self, dataset: Any, name: str, keys: KeyedBatches | None, collate: Any, fit: Fit) -> None:
         self._dataset, self._name, self._keys, self._collate, self._fit = dataset, name, keys, collate, fit
 
     def draw(self, k: int) -> Batch | None:
-        """Items at keyed places."""
+        """Items at keyed indices."""
         return None if self._keys is None else self._fetch(self._keys.at(k))
 
     def pieces(self) -> Iterator[Batch]:
@@ -49,7 +49,7 @@ class Items(Source):
         return (self._fetch(range(i, min(i + PIECE, size))) for i in range(0, size, PIECE))
 
     def digest(self) -> str:
-        """Of its length, its keys and a few of its items."""
+        """A digest of its length, its keys and a few of its items."""
         size, keys = len(self._dataset), self._keys
         seen = np.unique(np.linspace(0, size - 1, _GLIMPSES).astype(np.int64)).tolist()
         drawn = None if keys is None else [keys.agent, keys.batch, keys.seed]
@@ -60,7 +60,7 @@ class Items(Source):
 
 
 class Stream(Source):
-    """A user's loader, asked for its next batch at every iteration and begun anew at its end."""
+    """A user's loader, which yields a batch per iteration and restarts at its end."""
 
     def __init__(self, loader: Any, name: str, fit: Fit) -> None:
         self._loader, self._name, self._fit = loader, name, fit
@@ -68,7 +68,7 @@ class Stream(Source):
         self._iteration, self._drawn = -1, dict[int, Batch]()
 
     def draw(self, k: int) -> Batch:
-        """The next batch; the same one again for the same key, within an iteration."""
+        """The next batch; within an iteration, the same batch for the same key."""
         if iteration_of(k) != self._iteration:
             self._iteration, self._drawn = iteration_of(k), {}
         if k not in self._drawn:
@@ -80,30 +80,30 @@ class Stream(Source):
             for batch in self._batches:
                 return batch
             self._batches = iter(self._loader)
-        raise ProblemError(f"the loader of {self._name} gives no batch; give it data, or drop_last=False")
+        raise ProblemError(f"the loader of {self._name} yields no batch; give it data, or drop_last=False")
 
     def pieces(self) -> Iterator[Batch]:
-        """One pass of its own."""
+        """One separate pass."""
         return (self._fit(batch, self._name) for batch in self._loader)
 
     def digest(self) -> str:
-        """Of its kind only: to look at its data would move its order on."""
+        """A digest of its kind only: reading its data would advance its order."""
         return digest([self._name, type(self._loader.dataset).__name__, self._loader.batch_size])
 
 
 class Sources(Data):
-    """One source per agent; those whose batches have one shape are stacked.
+    """One source per agent; batches of equal shapes are stacked.
 
     Args:
         sources: The sources.
-        common: What their draws share.
+        common: The settings that their draws share.
     """
 
     def __init__(self, sources: Sequence[Source], common: list[Any]) -> None:
         self._sources, self._common, self.agents = sources, common, len(sources)
 
     def rounds(self, k: int | None) -> Iterable[list[Group]]:
-        """What every source gives, grouped by shape; None where one has no more."""
+        """The batches of every source, grouped by shape; None if a source has no more."""
         drawn = [None if k is None else source.draw(k) for source in self._sources]
         parts = [s.pieces() if batch is None else iter([batch]) for s, batch in zip(self._sources, drawn, strict=True)]
         for batches in zip_longest(*parts):
@@ -114,15 +114,15 @@ class Sources(Data):
         return self._sources[agent].pieces()
 
     def restrict(self, positions: Ints) -> "Sources":
-        """Only their sources."""
+        """Only the sources of these agents."""
         return Sources([self._sources[position] for position in positions.tolist()], self._common)
 
     def common(self) -> list[Any]:
-        """What was said when they were made."""
+        """The settings given at construction."""
         return self._common
 
     def digests(self) -> list[str]:
-        """Those of the sources."""
+        """The digests of the sources."""
         return [source.digest() for source in self._sources]
 
 
@@ -140,14 +140,14 @@ def _grouped(batches: Sequence[Batch | None]) -> list[Group]:
 
 
 def gather(parts: Sequence[Any], fit: Fit, *, batch: int | None, seed: int, agent_ids: Any) -> Data:
-    """The data of a block of agents, whatever they come as.
+    """Collect the data of a block of agents, in any supported form.
 
     Args:
         parts: For every agent a tuple (inputs, ..., target) of arrays or tensors, a ``Dataset`` or a ``DataLoader``.
-        fit: Makes a batch of what a loader gives, given the agent's name for messages.
-        batch: Samples for an iteration; None takes all.
-        seed: Of the draws.
-        agent_ids: The agents' global numbers.
+        fit: Converts a loader's batch to tensors, given the agent's name for messages.
+        batch: Samples for an iteration; None: all.
+        seed: Seed of the draws.
+        agent_ids: Global ids of the agents.
     """
     from torch.utils.data import DataLoader, TensorDataset, default_collate
 
