@@ -8,7 +8,16 @@ from pathlib import Path
 from tests.fuzz import report
 from tests.fuzz.pool import run
 
-SHARES = {"toml": 26, "files": 26, "flips": 20, "folders": 4, "api": 14, "user": 10}  # of a hundred cases
+SHARES = {
+    "toml": 23,
+    "files": 24,
+    "flips": 20,
+    "comparisons": 3,
+    "folders": 4,
+    "cli": 6,
+    "api": 12,
+    "user": 8,
+}  # of 100 cases
 RANKS = 20  # cases on several ranks: each takes seconds
 
 

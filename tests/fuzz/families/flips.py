@@ -15,6 +15,7 @@ from d3gd.metrics import METRICS
 from d3gd.result import Result
 from tests.fuzz import controls
 from tests.fuzz.case import REFUSED, RIGHT, Case, Child, silent
+from tests.fuzz.families.damage import damage
 
 SECONDS = 20.0
 
@@ -38,7 +39,7 @@ def case(case: Case) -> str:
     rng = case.rng
     name, finished = rng.choice(_NAMES), rng.random() < 0.5
     shutil.copytree(_FOLDERS[name, finished], "run", symlinks=True)
-    told = [_damage(case) for _ in range(rng.choice([1, 1, 1, 1, 2, 5]))]
+    told = [damage(rng, Path("run")) for _ in range(rng.choice([1, 1, 1, 1, 2, 5]))]
     action = rng.choice([_loaded, _loaded, _resumed, _resumed, _plotted] if finished else [_resumed])
     if action is _plotted and rng.random() < 0.8:  # a figure takes as long as ten other cases
         action = _loaded
@@ -82,59 +83,6 @@ def _difference(a: Result, b: Result) -> str:
     parts += [f"status {a.status}"] if a.status != b.status else []
     parts += ["message"] if a.message != b.message else []
     return ", ".join(parts) or "weights, or names of metrics"
-
-
-def _damage(case: Case) -> str:
-    """Spoil one file of the folder, and say how."""
-    rng = case.rng
-    files = sorted(path for path in Path("run").rglob("*") if path.is_file() and not path.is_symlink())
-    if not files:
-        return "nothing left"
-    path = rng.choice(files) if rng.random() < 0.6 else rng.choices(files, [p.stat().st_size + 1 for p in files])[0]
-    data = bytearray(path.read_bytes())
-    how = rng.choices(["flip", "flips", "cut", "more", "zeros", "missing", "swap", "copy", "special", "stray"],
-                      [60, 8, 6, 4, 4, 4, 4, 3, 4, 3])[0]  # fmt: skip
-    place = rng.randrange(len(data)) if data else 0
-    if how in ("flip", "flips") and data:
-        others = rng.randrange(1, 20) if how == "flips" else 0
-        for at in [place, *(rng.randrange(len(data)) for _ in range(others))]:
-            data[at] ^= 1 << rng.randrange(8)
-        path.write_bytes(data)
-    elif how == "cut":
-        path.write_bytes(data[:place])
-    elif how == "more":
-        path.write_bytes(bytes(data) + rng.randbytes(rng.randrange(1, 50)))
-    elif how == "zeros":
-        size = rng.choice([1, 16, 512])
-        path.write_bytes(data[:place] + bytes(len(data[place : place + size])) + data[place + size :])
-    elif how == "missing":
-        path.unlink()
-    elif how == "swap":
-        other = rng.choice(files)
-        content = other.read_bytes()
-        other.write_bytes(data)
-        path.write_bytes(content)
-        return f"{path} and {other} exchanged"
-    elif how == "copy":
-        other = rng.choice(files)
-        path.write_bytes(other.read_bytes())
-        return f"{path} replaced by {other}"
-    elif how == "special":
-        path.unlink()
-        made = {
-            "a folder": path.mkdir,
-            "a pipe": lambda: os.mkfifo(path),
-            "a loop": lambda: path.symlink_to(path.name),
-            "/dev/zero": lambda: path.symlink_to("/dev/zero"),
-        }
-        kind = rng.choice(list(made))
-        made[kind]()
-        return f"{path} is {kind}"
-    elif how == "stray":
-        stray = path.with_name(rng.choice([f".{path.name}.{os.getpid()}.tmp", f"{path.name}~", "core", "999999999999"]))
-        stray.write_bytes(rng.randbytes(30))
-        return f"{stray} appeared"
-    return f"{how} in {path} at {place}"
 
 
 def _made(settings: Path, folder: Path, *, stop_after: int | None) -> Path:

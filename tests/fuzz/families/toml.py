@@ -165,6 +165,7 @@ def _structure_changed(case: Case, name: str, content: dict[str, Any]) -> tuple[
     table = rng.choice(tables)
     text = controls.toml(content)
     deep = rng.choice([10, 100, _DEEP, 10 * _DEEP])
+    empty = EITHER if table in ("conditions", "target") else WRONG
     stranger = rng.choice(["nn", "n.n", '"a b"', '"\\u001b[1m"', "ïn", '""', '"' + "k" * 3000 + '"'])
     changes: list[tuple[str, str, Callable[[], str]]] = [
         (WRONG, f"an unknown key {stranger} in [{table}]", lambda: _first_in(text, table, f"{stranger} = 1")),
@@ -175,7 +176,7 @@ def _structure_changed(case: Case, name: str, content: dict[str, Any]) -> tuple[
         (WRONG, f"[[{table}]]", lambda: text.replace(f"[{table}]", f"[[{table}]]")),
         (WRONG, f"{table} = 1", lambda: f"{table} = 1\n" + _without(content, table)),
         (WRONG, f"{table} = []", lambda: f"{table} = []\n" + _without(content, table)),
-        (EITHER if table in ("conditions", "target") else WRONG, f"empty [{table}]", lambda: f"[{table}]\n".join([_without(content, table), ""])),
+        (empty, f"empty [{table}]", lambda: f"{_without(content, table)}[{table}]\n"),
         (EITHER, f"no [{table}]", lambda: _without(content, table)),
         (WRONG, "no iterations", lambda: _without(content, "iterations")),
         (WRONG, f"arrays nested {deep} deep", lambda: f"deep = {'[' * deep}{']' * deep}\n{text}"),

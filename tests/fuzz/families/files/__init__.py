@@ -10,7 +10,9 @@ SECONDS = 20.0
 
 _WAYS = {
     special.special: 8,
-    links.links: 25,
+    links.links: 20,
+    links.weighted: 5,
+    links.changing: 5,
     weights.sparse: 35,
     weights.dense: 10,
     tables.table: 20,

@@ -29,9 +29,10 @@ def signalled(case: Case) -> str:
         time.sleep(seconds)
         child.kill(number)
         outcome = child.wait()
-        if number != signal.SIGKILL and outcome.code not in (-number, 0):  # too late, or lost while Python imports
+        begun = Path("out").exists() or "KeyboardInterrupt" not in outcome.err  # before that, Python alone is to blame
+        if number != signal.SIGKILL and outcome.code not in (-number, 0) and begun:
             case.judge(outcome)
-        if number == signal.SIGINT and outcome.code not in (0, 130):
+        if number == signal.SIGINT and outcome.code not in (0, 130) and begun:
             silent(f"an interrupted run ends with {outcome.code}: {outcome.err}")
         early = outcome.code == -signal.SIGTERM and _checkpoints() == saved  # nothing was computed that could be lost
         if number == signal.SIGTERM and outcome.code not in (0, 130, 143) and not early:
