@@ -212,7 +212,7 @@ def test_weights_in_a_file_of_links_are_the_initial_ones(experiment: Write, d3gd
         ("0,1,0.5\n1,0,much\n", "'much'"),
         ("0,1,0.5\n1,0,1.0\n", "less than 1"),
         ("0,1,0.5\n1,0,-0.5\n", "not negative"),
-        ("0,1,0.5\n1,0,0.5\n0,1,0.25\n", "another weight"),
+        ("0,1,0.5\n1,0,0.5\n0,1,0.25\n", "different weight"),
         ("0,1,0.5\n1,0,0.5\n0,0,0.25\n", "row 0"),
         ("0,1,0.5\n1,0,0.0\n", "agent 0"),
     ],

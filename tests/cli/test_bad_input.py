@@ -48,8 +48,8 @@ def refused(d3gd: Command, path: str, *words: str) -> None:
         ({"weights": {"kind": "file", "file": "absent.npz"}}, ("[weights]", "absent.npz", "save_npz")),
         ({"weights": {"kind": "file", "file": "weights.txt"}}, ("[weights]", "'.txt'", ".npz")),
         # Problems
-        ({"problem": {"kind": "quadratic", "dim": 3, "agents": 4}}, ("4 agents", "graph has 5", "same size")),
-        ({"problem": {"kind": "quadratic", "dim": 3, "agents": 6}}, ("6 agents", "graph has 5", "same size")),
+        ({"problem": {"kind": "quadratic", "dim": 3, "agents": 4}}, ("4 agents", "graph has 5")),
+        ({"problem": {"kind": "quadratic", "dim": 3, "agents": 6}}, ("6 agents", "graph has 5")),
         ({"problem": {"kind": "quadratic", "dim": 0}}, ("[problem]", "dim = 0")),
         ({"problem": {"kind": "quadratic", "dim": 3, "conditioning": 0.5}}, ("[problem]", "conditioning = 0.5")),
         ({"problem": {"kind": "sigmoid_classification", "alpha": 0.0}}, ("[problem]", "alpha = 0.0", "or more")),

@@ -340,7 +340,7 @@ def test_control_flow_that_depends_on_data_is_followed_agent_by_agent():
         (lambda: torch_module(nn.Linear(2, 2, dtype=torch.cfloat), parts(), loss=cross_entropy), "models are real"),
         (
             lambda: torch_module(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double()), parts(), loss=cross_entropy),
-            "bring all to one type",
+            "move all to one type",
         ),
         (lambda: torch_module(network(), [], loss=cross_entropy), "data is empty"),
         (lambda: torch_module(network(), [np.ones(3)], loss=cross_entropy), "agent 0 has a ndarray"),

@@ -1,4 +1,4 @@
-"""The verbs, each against its dense meaning."""
+"""The operations, each against its dense meaning."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What problems refuse, and in which words."""
+"""Errors of problems for invalid arguments."""
 
 import json
 from collections.abc import Callable
