@@ -42,7 +42,7 @@ def test_what_is_there_is_not_run_again(tmp_path, ran, tiny, capsys):
     assert capsys.readouterr().out.startswith("2 trials\n")
     run_study(quick=True, seeds=3, out=tmp_path, jobs=1)
     assert [one.seed for one in ran] == [0, 0, 1, 1, 2, 2]
-    assert capsys.readouterr().out.startswith(f"6 trials, 2 of them already in {tmp_path}\n")
+    assert capsys.readouterr().out.startswith("6 trials, 2 of them already in ")
 
 
 def test_an_interrupted_study_keeps_its_finished_trials(tmp_path, ran, tiny, monkeypatch, capsys):
