@@ -297,3 +297,11 @@ def test_a_folder_that_cannot_be_made_is_told_before_any_work(tmp_path, monkeypa
     (tmp_path / "file").touch()
     with pytest.raises(RecordError, match="cannot be created"):
         reproduce("all", out=tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["claims.json", "settings.json", "fig1.png"])
+def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(RecordError, match=name):
+        reproduce("all", out=tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["{}"]

@@ -71,6 +71,32 @@ def test_trials_of_another_study_are_not_mixed_in_and_nothing_is_run(tmp_path, r
     assert len(ran) == 2
 
 
+def test_only_a_damaged_trial_is_run_again(tmp_path, ran, tiny):
+    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+    report = (tmp_path / "study.json").read_bytes()
+    damaged = tmp_path / "trials" / ran[1].file
+    damaged.write_text(damaged.read_text().replace("1", "2", 1))
+    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+    assert ran[2:] == [ran[1]]
+    assert (tmp_path / "study.json").read_bytes() == report
+
+
+def test_trials_of_an_older_version_are_refused_and_nothing_is_run(tmp_path, ran, tiny):
+    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+    (tmp_path / "trials" / ran[1].file).write_text(json.dumps({"key": "0", **trial(run(NAMES[0]))}))
+    with pytest.raises(RecordError, match="older d3gd"):
+        run_study(quick=True, seeds=2, out=tmp_path, jobs=1)
+    assert len(ran) == 2
+
+
+def test_no_study_is_written_over_other_files(tmp_path, ran, tiny):
+    (tmp_path / "study.md").write_text("mine")
+    with pytest.raises(RecordError, match=r"'study\.md'"):
+        run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+    assert not ran
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
 @pytest.mark.parametrize("bad", [{"seeds": 0}, {"jobs": 0}])
 def test_counts_must_be_positive(tmp_path, bad):
     with pytest.raises(SettingsError, match="at least 1"):
