@@ -336,7 +336,7 @@ def test_control_flow_that_depends_on_data_is_followed_agent_by_agent():
     ("make", "message"),
     [
         (lambda: torch_module(nn.Tanh(), parts(), loss=cross_entropy), "no parameters to train"),
-        (lambda: torch_module(nn.LazyLinear(3), parts(), loss=cross_entropy), "call it once"),
+        (lambda: torch_module(nn.LazyLinear(3), parts(), loss=cross_entropy), "lazy layers"),
         (lambda: torch_module(nn.Linear(2, 2, dtype=torch.cfloat), parts(), loss=cross_entropy), "models are real"),
         (
             lambda: torch_module(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double()), parts(), loss=cross_entropy),
