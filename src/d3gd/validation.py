@@ -40,7 +40,7 @@ def normalize(settings: Any) -> None:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text for a message, shortened if it is long.
+    """Return a value as text for a message, in one line, shortened if it is long.
 
     Example:
         >>> shown(np.int64(3)), shown(10**5000)
@@ -53,7 +53,7 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception:  # a user's repr, or a list of integers too long to print
         return f"a {type(value).__name__}"
-    return shortened(text)
+    return shortened(one_line(text))
 
 
 def shortened(text: str) -> str:

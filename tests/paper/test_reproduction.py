@@ -1,4 +1,4 @@
-"""The paper's figures over ten seeds, and the arithmetic of the verdicts."""
+"""The paper's figures over five seeds, and the arithmetic of the verdicts."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ from d3gd.reproduce.claims import (
 from d3gd.reproduce.report import print_claims, reproduce
 from d3gd.reproduce.trial import DECENTRALIZED, DIDGD, GLOBAL, REFINED
 
-SEEDS = 10
+SEEDS = 5
 K = np.arange(0, 1001, 2)
 
 # One worker runs all of these: they share ten real trials of each figure.
@@ -69,7 +69,7 @@ def test_the_three_edges_rise(reproduction, rule, edge):
         if row["algorithm"] == rule and row["source"] + row["target"] == edge
     ]
     assert len(rises) == SEEDS
-    assert sum(rises) >= 8
+    assert sum(rises) >= 0.8 * SEEDS
 
 
 def test_weights_start_as_metropolis_and_stay_row_stochastic(reproduction):

@@ -91,8 +91,8 @@ class Conditions:
         count("period", self.period, least=1)
         count("delay", self.delay, least=0, most=_LATEST)
         normalize(self)
-        if self.graphs is not None and not callable(self.graphs) and not len(self.graphs):
-            raise SettingsError("graphs is empty; give at least one graph, or leave it out")
+        if self.graphs is not None and not callable(self.graphs):
+            _require_graphs(self.graphs)
         for absence in self.absences:
             numbers = [plain(number) for number in absence] if isinstance(absence, Sequence | np.ndarray) else []
             whole = [type(number) is int and 0 <= number <= WHOLE for number in numbers]
@@ -148,6 +148,20 @@ class Conditions:
         )
 
 
+def _require_graphs(graphs: Any) -> None:
+    if not isinstance(graphs, Sequence):
+        raise SettingsError(f"graphs is {shown(graphs)}; give a list of graphs, or a function of the iteration")
+    if not graphs:
+        raise SettingsError("graphs is empty; give at least one graph, or leave it out")
+    for graph in graphs:
+        _require_graph(graph)
+
+
+def _require_graph(graph: Any) -> None:
+    if not isinstance(graph, Digraph):
+        raise SettingsError(f"graphs holds or returns {shown(graph)}; each must be a Digraph, like d3gd.graphs.ring(5)")
+
+
 def mask(union: Digraph, part: Digraph) -> Bools:
     """Return a mask of a graph's edges, with self-loops, that are in a subgraph of it.
 
@@ -156,6 +170,7 @@ def mask(union: Digraph, part: Digraph) -> Bools:
         >>> mask(union, Digraph.from_edges(3, [(1, 2)])).astype(int)
         array([1, 0, 0, 1, 1, 1])
     """
+    _require_graph(part)
     if part.n != union.n:
         raise GraphError(f"a graph in the conditions has {part.n} agents, the network has {union.n}; make them equal")
     foreign = part.keys[~np.isin(part.keys, union.keys)]
