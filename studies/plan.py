@@ -177,7 +177,8 @@ def run_trials(
     folder = files.make_folder(out / "trials")
     key = digest([{name: describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)
     paths = {folder / trial.file: trial for trial in wanted}
-    there = {file: content for file in paths if (content := stored(file)) is not None}
+    kept = {file: content for file in paths if (content := stored(file)) is not None}
+    there = {file: content for file, content in kept.items() if content.get("trial") == asdict(paths[file])}
     _require_same_study(there, key)  # before hours of computation
     return list(run_missing(paths, partial(_run, key=key), there=there, jobs=jobs, progress=progress).values())
 

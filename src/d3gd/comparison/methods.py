@@ -43,7 +43,7 @@ def named(text: str) -> Maker:
     kind, *words = text.split()
     known = {name.lower(): name for name in methods()}
     if kind.lower() not in known:
-        raise unknown("method", kind, list(methods()))
+        raise SettingsError(f"{unknown('method', kind, list(methods()))}; or pass your own: d3gd.compare(methods=...)")
     table: dict[str, Any] = {"kind": known[kind.lower()]}
     for word in words:
         key, equals, value = word.partition("=")

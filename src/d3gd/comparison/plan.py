@@ -174,9 +174,10 @@ class Plan:
             piece = Piece(name, step, seed, algorithm, self.scenario, self.budget, judged, along)
             path = paths[name, step, seed] = _folder(out, name) / f"step-{step:g}-seed-{seed}.json"
             files.make_folder(path.parent)
-            settings = [self.cases[seed], asdict(self.budget), judged, along, describe(algorithm), __version__]
+            settings = [name, step, seed, self.cases[seed], asdict(self.budget), judged, along, describe(algorithm)]
             codes = [self._identity(algorithm), self._problem]
-            wanted[path] = piece, digest(*settings, codes) if not any(code.unknown for code in codes) else ""
+            known = not any(code.unknown for code in codes)
+            wanted[path] = piece, digest(*settings, __version__, codes) if known else ""
         kept = {path: _kept(path, key) for path, (_, key) in wanted.items() if key}
         there = {path: content for path, content in kept.items() if content is not None}
         found = run_missing(wanted, _run, there=there, jobs=self.jobs, progress=self.progress, what=what)

@@ -238,7 +238,8 @@ def write_result(
 def read_result(folder: Path) -> dict[str, Any]:
     """Return the fields of a :class:`d3gd.Result`, verified by their digests."""
     if not is_finished(folder):
-        raise RecordError(f"{folder} has no {_RESULT}: it is not the folder of a finished run; finish it first")
+        todo = "finish it first (--resume)" if is_started(folder) else "give one, such as runs/experiment-0"
+        raise RecordError(f"{folder} has no {_RESULT}: it is not the folder of a finished run; {todo}")
     try:
         facts, contents = sealed.read(folder / _RESULT)
     except sealed.OtherFormatError:

@@ -47,6 +47,14 @@ def test_a_run_that_is_not_what_was_written_is_run_again(tmp_path, blank, damage
     assert [row.value for row in again.rows] == [row.value for row in first.rows]
 
 
+def test_a_run_of_another_seed_is_not_taken_for_it(tmp_path, blank):
+    always = {"problem": Distance(), "only": ["PerronD3GD"], "out": tmp_path}  # all seeds draw the same
+    compared(**always)
+    (first,) = tmp_path.glob("runs/*/*seed-0.json")
+    first.write_bytes(first.with_name(first.name.replace("seed-0", "seed-1")).read_bytes())
+    assert [run.seed for run in compared(**always).runs["PerronD3GD"]] == [0, 1]
+
+
 @pytest.mark.parametrize("name", ["experiment.toml", "compare.md", "settings.json", "runs"])
 def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
     path = tmp_path / name
