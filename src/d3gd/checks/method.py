@@ -13,6 +13,7 @@ from d3gd.checks.report import Report, SkippedCheckError, report, require
 from d3gd.digraph import Digraph
 from d3gd.engine import run
 from d3gd.engine.gradients import Gradients
+from d3gd.errors import SettingsError
 from d3gd.graphs import exponential, grid
 from d3gd.network import Inbox, Network
 from d3gd.problems import Problem, quadratic
@@ -46,6 +47,8 @@ def check_method(
         >>> d3gd.check_method(d3gd.DiDGD(step_size=0.05), show=False).passed
         True
     """
+    if isinstance(method, type):
+        raise SettingsError(f"{method.__name__} is a class; pass an instance: {method.__name__}(step_size=0.1)")
     if graph is None:
         graph = grid(2, _AGENTS // 2) if method.needs == "undirected links" else exponential(_AGENTS)
     checks = _Checks(method, graph, problem or quadratic(agents=graph.n, dim=_DIM, seed=0))

@@ -62,14 +62,20 @@ class Report:
 
 
 def report(subject: str, checks: Mapping[str, Callable[[], str]], *, show: bool) -> Report:
-    """Run every check, regardless of the others.
+    """Make every check; if the first fails, the others have nothing to go by and are skipped.
 
     Args:
         subject: What is checked.
-        checks: Functions, by name, that return a finding or raise an error.
+        checks: By name, functions that return what they found, or raise.
         show: Whether to print the table.
     """
-    found = Report(subject, tuple(_made(name, check) for name, check in checks.items()))
+    made: list[Check] = []
+    for name, check in checks.items():
+        if made and made[0].verdict == "failed":
+            made.append(Check(name, "skipped", f"the check {made[0].name!r} failed"))
+        else:
+            made.append(_made(name, check))
+    found = Report(subject, tuple(made))
     if show:
         print(found)
     return found

@@ -91,3 +91,17 @@ def test_the_table_says_what_failed(capsys):
     table = capsys.readouterr().out
     assert "1 of 9 checks failed" in table
     assert "exact, as declared            failed" in table
+
+
+def test_after_a_first_step_that_fails_nothing_else_is_tried():
+    class Nothing(Sound):
+        def step(self, net, gradient, s, k):
+            return None
+
+    report = d3gd.check_method(Nothing(), show=False)
+    assert [check.verdict for check in report.checks] == ["failed"] + ["skipped"] * 8
+
+
+def test_a_class_is_not_a_method():
+    with pytest.raises(d3gd.D3GDError, match="is a class"):
+        d3gd.check_method(Sound)
