@@ -28,7 +28,8 @@ def plain(value: Any) -> Any:
         >>> plain(np.float32(0.5)), plain(np.array(3)), plain("three")
         (0.5, 3, 'three')
     """
-    return value.item() if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 else value
+    scalar = isinstance(value, np.generic | np.ndarray) and value.ndim == 0 and value.dtype.kind not in "mM"
+    return value.item() if scalar else value
 
 
 def normalize(settings: Any) -> None:
@@ -53,12 +54,12 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception:  # a user's repr, or a list of integers too long to print
         return f"a {type(value).__name__}"
-    return shortened(text)
+    return shortened(one_line(text))
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = _LONGEST) -> str:
     """Return a text, or its beginning if it is too long for a message."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def is_number(value: Any) -> bool:
