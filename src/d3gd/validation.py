@@ -33,9 +33,14 @@ def plain(value: Any) -> Any:
 
 
 def normalize(settings: Any) -> None:
-    """Replace NumPy numbers in a dataclass's fields by Python's, for JSON and so as not to promote float32."""
+    """Replace NumPy numbers in a dataclass's fields by Python's, and check the fields that are declared as ``bool``.
+
+    JSON needs Python's numbers, and a float32 among them would lower the precision of whatever it meets.
+    """
     for field in fields(settings):
         value = getattr(settings, field.name)
+        if field.type in (bool, "bool"):
+            flag(field.name, value)
         if plain(value) is not value:
             object.__setattr__(settings, field.name, plain(value))
 
@@ -90,6 +95,14 @@ def within(name: str, value: Any, low: float, high: float, *, closed: str = "[)"
         raise SettingsError(
             f"{name} = {shown(value)}: it must be a number in {closed[0]}{low:g}, {high:g}{closed[1]}; choose one there"
         )
+
+
+def flag(name: str, value: Any, *, error: type[D3GDError] = SettingsError) -> bool:
+    """Return a Boolean, or raise an error."""
+    found = plain(value)
+    if not isinstance(found, bool):
+        raise error(f"{name} = {shown(value)}: choose True or False")
+    return found
 
 
 def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -143,3 +143,28 @@ def test_long_plans_say_so_before_they_begin() -> None:
         warnings.simplefilter("error")  # ends it where it would begin
         with pytest.raises(PatienceWarning, match=r"2,000 agents .*minutes"):
             planner.plan(a0, G, np.zeros(graph.n), 0.1, evaluations=200)
+
+
+@pytest.mark.parametrize(
+    "value", ["no", 0.5, 2, None, np.array([True, False]), object()], ids=lambda v: type(v).__name__
+)
+def test_a_flag_is_true_or_false(value: Any) -> None:
+    for make in (
+        lambda: d3gd.D3GD(step_size=0.1, chain_rule=value),
+        lambda: d3gd.DiDGD(step_size=0.1, averaged=value),
+        lambda: Conditions(biased=value),
+    ):
+        with pytest.raises(SettingsError, match="True or False"):
+            make()
+    with pytest.raises(GraphError):
+        graphs.grid(2, 2, torus=value)
+    assert graphs.grid(2, 3, torus=np.True_).link_count == graphs.grid(2, 3, torus=True).link_count
+
+
+def test_single_precision_of_a_setting_does_not_spread() -> None:
+    fifth = np.float32(0.2)
+    assert type(d3gd.D3GD(step_size=0.1, anchor=fifth).anchor) is float
+    one, other = (
+        problems.quadratic(agents=2, dim=3, conditioning=c) for c in (np.float32(5.3), float(np.float32(5.3)))
+    )
+    assert np.array_equal(one.Q, other.Q)

@@ -133,7 +133,7 @@ def quadratic(
     check_sizes(agents=agents, dim=dim)
     if not (is_positive(conditioning) and conditioning >= 1.0):
         raise ProblemError(f"conditioning = {shown(conditioning)}; it is a ratio of eigenvalues, 1 or more")
-    not_negative("heterogeneity", heterogeneity, error=ProblemError)
+    conditioning, heterogeneity = float(conditioning), not_negative("heterogeneity", heterogeneity, error=ProblemError)
     chosen = check_block(block, agents)
     check_room(agents=len(chosen), rows=dim, columns=dim)
     spectrum = np.geomspace(1.0, 1.0 / conditioning, dim)
