@@ -5,12 +5,14 @@ Wherever a number is allowed, so are NumPy's numbers and arrays without axes.
 
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from d3gd.errors import D3GDError, PatienceWarning, SettingsError, printable
+from d3gd.arrays import Floats
+from d3gd.errors import D3GDError, PatienceWarning, ProblemError, SettingsError, printable
 
 AGENTS = 10**7  # limit: indices of pairs fit in 64 bits, and arrays in memory
 LINKS = 2**28  # limit
@@ -86,6 +88,13 @@ def positive(name: str, value: Any) -> None:
         )
 
 
+def constant(name: str, value: Any) -> float:
+    """Return a positive finite number, or raise an error."""
+    if not is_positive(value):
+        raise SettingsError(f"{name} = {shown(value)}: it must be a positive finite number")
+    return float(plain(value))
+
+
 def within(name: str, value: Any, low: float, high: float, *, closed: str = "[)") -> None:
     """Raise an error unless a number is in the interval from ``low`` to ``high``; ``closed`` holds its brackets."""
     number, value = is_number(value), plain(value)
@@ -132,6 +141,35 @@ def not_negative(name: str, value: Any, *, error: type[D3GDError] = SettingsErro
     if not (is_number(number) and 0 <= number <= sys.float_info.max):
         raise error(f"{name} = {shown(value)}: it must be a finite number of 0 or more")
     return float(number)
+
+
+def reals(name: str, values: Any, *, error: type[D3GDError] = SettingsError) -> Floats:
+    """Return an array in double precision, or raise an error: no dates, texts, complex numbers or uneven rows.
+
+    Example:
+        >>> reals("x0", [[1, 2]])
+        array([[1., 2.]])
+    """
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError):
+        raise error(f"{name} has rows of unequal length; give an array of numbers") from None
+    if found.dtype.kind not in "biuf":
+        what = f"holds {found.dtype} values" if isinstance(values, np.ndarray | Sequence) else f"is {shown(values)}"
+        raise error(f"{name} {what}; give an array of real numbers")
+    return found.astype(np.float64, copy=False)
+
+
+def rows_per_agent(what: str, values: Any, agents: int | None = None) -> Floats:
+    """Return one finite row of numbers per agent, or raise a :class:`ProblemError`; ``what`` is plural."""
+    rows = reals(f"an array of {what}", values, error=ProblemError)
+    if rows.ndim != 2 or rows.size == 0 or (agents is not None and len(rows) != agents):
+        needed = "one row of numbers for each agent" if agents is None else f"one row for each of the {agents} agents"
+        raise ProblemError(f"the {what} have shape {rows.shape}; give {needed}")
+    if not np.isfinite(rows).all():
+        agent = int(np.argwhere(~np.isfinite(rows))[0, 0])
+        raise ProblemError(f"the {what} of agent {agent} hold NaN or infinite numbers; give finite ones")
+    return rows
 
 
 def patience(what: str, operations: float, instead: str) -> None:

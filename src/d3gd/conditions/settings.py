@@ -9,7 +9,7 @@ import numpy as np
 
 from d3gd.arrays import Bools
 from d3gd.digest import digest
-from d3gd.digraph import Digraph
+from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import GraphError, SettingsError
 from d3gd.validation import WHOLE, count, normalize, one_of, plain, shown, within
 
@@ -91,8 +91,12 @@ class Conditions:
         count("period", self.period, least=1)
         count("delay", self.delay, least=0, most=_LATEST)
         normalize(self)
-        if self.graphs is not None and not callable(self.graphs) and not len(self.graphs):
-            raise SettingsError("graphs is empty; give at least one graph, or leave it out")
+        if not (self.graphs is None or callable(self.graphs) or (_is_list(self.graphs) and len(self.graphs))):
+            raise SettingsError(
+                f"graphs = {shown(self.graphs)}: give a list of graphs or a function of the iteration, or leave it out"
+            )
+        if not _is_list(self.absences):
+            raise SettingsError(f"absences = {shown(self.absences)}: give a list of (agent, first, until)")
         for absence in self.absences:
             numbers = [plain(number) for number in absence] if isinstance(absence, Sequence | np.ndarray) else []
             whole = [type(number) is int and 0 <= number <= WHOLE for number in numbers]
@@ -148,6 +152,10 @@ class Conditions:
         )
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and np.ndim(value) > 0
+
+
 def mask(union: Digraph, part: Digraph) -> Bools:
     """Return a mask of a graph's edges, with self-loops, that are in a subgraph of it.
 
@@ -156,6 +164,7 @@ def mask(union: Digraph, part: Digraph) -> Bools:
         >>> mask(union, Digraph.from_edges(3, [(1, 2)])).astype(int)
         array([1, 0, 0, 1, 1, 1])
     """
+    require_graph(part)
     if part.n != union.n:
         raise GraphError(f"a graph in the conditions has {part.n} agents, the network has {union.n}; make them equal")
     foreign = part.keys[~np.isin(part.keys, union.keys)]
