@@ -23,11 +23,13 @@ from d3gd.errors import RecordError
 from d3gd.graphs import Digraph
 from d3gd.problems import Problem
 from d3gd.runs import files
-from d3gd.runs.trials import run_missing
+from d3gd.runs.outputs import claim
+from d3gd.runs.trials import run_missing, stored
 
 BASELINE, CONTROL, DEFAULT, LOCAL = "Di-DGD", "Di-DGD, exact pi", "PerronD3GD", "PerronD3GD, local"
 ADAPT, PLANNED, CORRECTION = "adapt-then-combine", "planned weights", "correction"
 CENTRAL = "centralized"  # plain gradient descent: the floor for any network at a step size
+TITLE = "Weight rules on many networks, data sets, batch sizes, step sizes and seeds"
 STEPS = (0.03, 0.1, 0.5)
 ITERATIONS = 1000
 EVERY = 100
@@ -171,18 +173,18 @@ def run_trials(
         jobs: Number of processes; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
     """
+    claim(out, "study", {"study": TITLE})
     folder = files.make_folder(out / "trials")
     key = digest([{name: describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)
     paths = {folder / trial.file: trial for trial in wanted}
-    there = [file for file in paths if file.exists()]
+    there = {file: content for file in paths if (content := stored(file)) is not None}
     _require_same_study(there, key)  # before hours of computation
-    run_missing(paths, partial(_run, key=key), there=there, jobs=jobs, progress=progress)
-    return [files.read_json(file) for file in paths]
+    return list(run_missing(paths, partial(_run, key=key), there=there, jobs=jobs, progress=progress).values())
 
 
-def _require_same_study(there: Sequence[Path], key: str) -> None:
-    for file in there:
-        if files.read_json(file).get("key") != key:
+def _require_same_study(there: Mapping[Path, Mapping[str, Any]], key: str) -> None:
+    for file, content in there.items():
+        if content.get("key") != key:
             raise RecordError(f"{file} is of another study (other methods or iterations); choose another --out")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Floats, Ints
-from d3gd.errors import GraphError
+from d3gd.errors import D3GDError, GraphError
 from d3gd.validation import AGENTS, count, patience, plain, reals, shown
 
 _NAMES_IN_A_MESSAGE = 3
@@ -266,13 +266,13 @@ class Digraph:
         return f"{names} and {more} more" if more > 0 else names
 
 
-def require_graph(graph: Any) -> None:
-    """Raise a :class:`GraphError` unless an argument is a :class:`Digraph`."""
+def require_graph(graph: Any, what: str = "the graph", *, error: type[D3GDError] = GraphError) -> None:
+    """Raise an error unless an argument is a :class:`Digraph`."""
     if isinstance(graph, Digraph):
         return
     if type(graph).__module__.startswith("networkx"):
-        raise GraphError("the graph is one of networkx; pass d3gd.Digraph.from_networkx(graph)")
-    raise GraphError(f"the graph is {shown(graph)}; pass a d3gd.Digraph, such as d3gd.graphs.ring(5)")
+        raise error(f"{what} is one of networkx; pass d3gd.Digraph.from_networkx(graph)")
+    raise error(f"{what} is {shown(graph)}; pass a d3gd.Digraph, such as d3gd.graphs.ring(5)")
 
 
 def as_count(value: int, name: str, at_least: int = 1, at_most: int = AGENTS) -> int:

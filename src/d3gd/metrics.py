@@ -16,6 +16,7 @@ from d3gd import theory
 from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import SettingsError, WeightsError
 from d3gd.problems import Problem
+from d3gd.problems.checks import check_returned
 from d3gd.schedules import Schedule, at
 from d3gd.validation import shown
 from d3gd.weights import perron
@@ -65,7 +66,7 @@ class Snapshot:
         accuracies = self.problem.accuracies(self.x)
         if accuracies is None:
             raise SettingsError("this problem has no test data, so no accuracy; leave it out of metrics")
-        return np.asarray(accuracies)
+        return check_returned(accuracies, self.x.shape[:1], f"{type(self.problem).__name__}.accuracies")
 
 
 @lru_cache(maxsize=1)  # many methods have constant weights
@@ -84,12 +85,12 @@ Metric: TypeAlias = Callable[[Snapshot], Any]
 
 def stationarity(s: Snapshot) -> float:
     r"""Return :math:`\frac1n \sum_i \|\nabla F(x_i)\|^2`."""
-    return _mean_square(s.problem.global_gradients(s.x))
+    return _mean_square(_global_gradients(s.problem, s.x))
 
 
 def stationarity_at_mean(s: Snapshot) -> float:
     r"""Return :math:`\|\nabla F(\bar x)\|^2` at the mean model: one gradient of F instead of n."""
-    return _mean_square(s.problem.global_gradients(s.mean))
+    return _mean_square(_global_gradients(s.problem, s.mean))
 
 
 def disagreement(s: Snapshot) -> float:
@@ -99,12 +100,12 @@ def disagreement(s: Snapshot) -> float:
 
 def loss(s: Snapshot) -> float:
     r"""Return :math:`\frac1n \sum_i F(x_i)`."""
-    return float(s.problem.loss(s.x))
+    return _loss(s.problem, s.x)
 
 
 def loss_at_mean(s: Snapshot) -> float:
     r"""Return :math:`F(\bar x)` at the mean model."""
-    return float(s.problem.loss(s.mean))
+    return _loss(s.problem, s.mean)
 
 
 def accuracy(s: Snapshot) -> float:
@@ -213,10 +214,10 @@ class Log:
 
     def add(self, snapshot: Snapshot) -> dict[str, Any]:
         """Record one iteration, with all metrics or none."""
-        row = {name: metric(snapshot) for name, metric in self._metrics.items()}
+        row = {name: _valid(name, metric(snapshot)) for name, metric in self._metrics.items()}
         first = self.rows[0][1] if self.rows else row
         for name, value in row.items():
-            _require_value(name, value, first[name])
+            _require_shape(name, np.shape(value), np.shape(first[name]))
         self.rows.append((snapshot.k, row))
         return row
 
@@ -230,9 +231,9 @@ class Log:
 
 
 def _require_metric(name: Any, metric: Any) -> None:
-    if not isinstance(name, str) or name == "iteration" or "[" in name:
+    if not isinstance(name, str) or name in ("", "iteration") or "[" in name or not name.isprintable():
         raise SettingsError(
-            f"a metric cannot be named {name!r}, which would be taken for another column of metrics.csv; rename it"
+            f"a metric cannot be named {shown(name)}, which could not be read back from metrics.csv; rename it"
         )
     if not callable(metric):
         raise SettingsError(
@@ -240,16 +241,30 @@ def _require_metric(name: Any, metric: Any) -> None:
         )
 
 
-def _require_value(name: str, value: Any, first: Any) -> None:
-    """Raise an error unless a metric is a number, or a vector as long as at the first record."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf" or array.ndim > 1:
-        found = f"shape {array.shape}" if array.dtype.kind in "biuf" else f"a {type(value).__name__}"
+def _valid(name: str, value: Any) -> Any:
+    """Return a metric's number as it is, its vector as a new array; raise an error unless it is one of them."""
+    try:
+        array = np.array(value)  # the metric may reuse its own
+    except ValueError:  # lists of several lengths
+        array = np.asarray(None)
+    numbers = array.dtype.kind in "biuf"
+    if not numbers or array.ndim > 1 or array.size == 0:
+        found = f"shape {array.shape}" if numbers else f"a {type(value).__name__}"
         raise SettingsError(f"metric {name!r} returned {found}; return one number, or one number per agent")
-    if array.shape != np.shape(first):
-        raise SettingsError(
-            f"metric {name!r} returned shape {array.shape} after shape {np.shape(first)}; keep the same shape"
-        )
+    return array if isinstance(value, np.ndarray) or array.ndim else value
+
+
+def _require_shape(name: str, found: tuple[int, ...], first: tuple[int, ...]) -> None:
+    if found != first:
+        raise SettingsError(f"metric {name!r} returned shape {found} after shape {first}; keep the same shape")
+
+
+def _global_gradients(problem: Any, x: Floats) -> Array:
+    return check_returned(problem.global_gradients(x), x.shape, f"{type(problem).__name__}.global_gradients")
+
+
+def _loss(problem: Any, x: Floats) -> float:
+    return float(check_returned(problem.loss(x), (), f"{type(problem).__name__}.loss"))
 
 
 def _mean_square(rows: Floats) -> float:

@@ -48,7 +48,7 @@ def normalize(settings: Any) -> None:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text for a message, shortened if it is long.
+    """Return a value as text for a message, in one line, shortened if it is long.
 
     Example:
         >>> shown(np.int64(3)), shown(10**5000)

@@ -157,6 +157,7 @@ class _Worker:
 def _serve(connection: Any, folder: Path) -> None:
     """What a worker does: cases, one after the other, until nobody asks for more."""
     os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where whoever started this ignores it
     os.environ["COLUMNS"] = "200"  # tables are printed whole
     os.chdir(folder)
     captured(folder)

@@ -1,4 +1,4 @@
-"""The paper's figures over ten seeds, and the arithmetic of the verdicts."""
+"""The paper's figures over five seeds, and the arithmetic of the verdicts."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ from d3gd.reproduce.claims import (
 from d3gd.reproduce.report import print_claims, reproduce
 from d3gd.reproduce.trial import DECENTRALIZED, DIDGD, GLOBAL, REFINED
 
-SEEDS = 10
+SEEDS = 5
 K = np.arange(0, 1001, 2)
 
 # One worker runs all of these: they share ten real trials of each figure.
@@ -69,7 +69,7 @@ def test_the_three_edges_rise(reproduction, rule, edge):
         if row["algorithm"] == rule and row["source"] + row["target"] == edge
     ]
     assert len(rises) == SEEDS
-    assert sum(rises) >= 8
+    assert sum(rises) >= 0.8 * SEEDS
 
 
 def test_weights_start_as_metropolis_and_stay_row_stochastic(reproduction):
@@ -297,3 +297,11 @@ def test_a_folder_that_cannot_be_made_is_told_before_any_work(tmp_path, monkeypa
     (tmp_path / "file").touch()
     with pytest.raises(RecordError, match="cannot be created"):
         reproduce("all", out=tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["claims.json", "settings.json", "fig1.png"])
+def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(RecordError, match=name):
+        reproduce("all", out=tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["{}"]

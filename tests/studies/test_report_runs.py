@@ -42,7 +42,7 @@ def test_what_is_there_is_not_run_again(tmp_path, ran, tiny, capsys):
     assert capsys.readouterr().out.startswith("2 trials\n")
     run_study(quick=True, seeds=3, out=tmp_path, jobs=1)
     assert [one.seed for one in ran] == [0, 0, 1, 1, 2, 2]
-    assert capsys.readouterr().out.startswith(f"6 trials, 2 of them in {tmp_path} already\n")
+    assert capsys.readouterr().out.startswith("6 trials, 2 of them already in ")
 
 
 def test_an_interrupted_study_keeps_its_finished_trials(tmp_path, ran, tiny, monkeypatch, capsys):
@@ -69,6 +69,32 @@ def test_trials_of_another_study_are_not_mixed_in_and_nothing_is_run(tmp_path, r
     with pytest.raises(RecordError, match="another study"):
         run_study(quick=True, seeds=2, out=tmp_path, jobs=1)
     assert len(ran) == 2
+
+
+def test_only_a_damaged_trial_is_run_again(tmp_path, ran, tiny):
+    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+    report = (tmp_path / "study.json").read_bytes()
+    damaged = tmp_path / "trials" / ran[1].file
+    damaged.write_text(damaged.read_text().replace("1", "2", 1))
+    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+    assert ran[2:] == [ran[1]]
+    assert (tmp_path / "study.json").read_bytes() == report
+
+
+def test_trials_of_an_older_version_are_refused_and_nothing_is_run(tmp_path, ran, tiny):
+    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+    (tmp_path / "trials" / ran[1].file).write_text(json.dumps({"key": "0", **trial(run(NAMES[0]))}))
+    with pytest.raises(RecordError, match="older d3gd"):
+        run_study(quick=True, seeds=2, out=tmp_path, jobs=1)
+    assert len(ran) == 2
+
+
+def test_no_study_is_written_over_other_files(tmp_path, ran, tiny):
+    (tmp_path / "study.md").write_text("mine")
+    with pytest.raises(RecordError, match=r"'study\.md'"):
+        run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+    assert not ran
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
 @pytest.mark.parametrize("bad", [{"seeds": 0}, {"jobs": 0}])

@@ -207,3 +207,9 @@ def test_what_is_no_array_of_numbers_is_refused(values: Any) -> None:
     ):
         with pytest.raises(D3GDError):
             call()
+
+
+@pytest.mark.parametrize("absences", [3, None, np.array(3), [[1], [1, 2]], "text"], ids=str)
+def test_absences_are_triples(absences: Any) -> None:
+    with pytest.raises(SettingsError, match="absences"):
+        Conditions(absences=absences)

@@ -117,11 +117,12 @@ def test_a_long_uneven_ring_has_its_closed_form_perron_vector() -> None:
     np.testing.assert_allclose(pi, exact / exact.sum(), rtol=1e-10)
 
 
-def test_a_hundred_thousand_agents() -> None:
-    n, degree = 100_000, 10
-    A = weights.metropolis(graphs.regular(n, degree))
-    np.testing.assert_allclose(weights.perron(A), 1 / n, rtol=1e-12)
+def test_large_networks() -> None:
+    degree = 10
+    A = weights.metropolis(graphs.regular(100_000, degree))
+    np.testing.assert_allclose(weights.perron(A), 1e-5, rtol=1e-12)
     # The links of a large random graph have their spectrum in the disc of radius sqrt(degree); the self-loop adds 1.
+    A = weights.metropolis(graphs.regular(10_000, degree))
     assert weights.spectral_gap(A) == pytest.approx(1 - (1 + np.sqrt(degree)) / (degree + 1), rel=5e-3)
 
 

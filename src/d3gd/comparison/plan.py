@@ -20,8 +20,9 @@ from d3gd.config.schema import unknown
 from d3gd.digest import digest
 from d3gd.errors import D3GDError, ProblemError, RecordError
 from d3gd.problems import Problem
-from d3gd.runs import files
-from d3gd.runs.trials import run_missing
+from d3gd.runs import files, sealed
+from d3gd.runs.outputs import claim
+from d3gd.runs.trials import run_missing, stored
 
 _STATIONARITY = ("stationarity", "stationarity_at_mean")
 _RECORDS, _TUNING_RECORDS = 60, 10  # records per run: metrics cost more than iterations
@@ -58,7 +59,7 @@ class Plan:
     def compare(self, out: Path) -> Comparison:
         """Run what ``out`` does not yet hold, and compare."""
         metric, tuned_by = self._metrics
-        claim(out, self.settings)
+        _require_same(claim(out, "comparison", self.settings), self.settings, out)
         needs: dict[str, str] = {}
         bias = {}
         rows: list[Row] = []
@@ -176,9 +177,10 @@ class Plan:
             settings = [self.cases[seed], asdict(self.budget), judged, along, describe(algorithm), __version__]
             codes = [self._identity(algorithm), self._problem]
             wanted[path] = piece, digest(*settings, codes) if not any(code.unknown for code in codes) else ""
-        there = [path for path, (_, key) in wanted.items() if key and _holds(path, key)]
-        run_missing(wanted, _run, there=there, jobs=self.jobs, progress=self.progress, what=what)
-        return {key: read(files.read_json(path), self.budget) for key, path in paths.items()}
+        kept = {path: _kept(path, key) for path, (_, key) in wanted.items() if key}
+        there = {path: content for path, content in kept.items() if content is not None}
+        found = run_missing(wanted, _run, there=there, jobs=self.jobs, progress=self.progress, what=what)
+        return {key: read(found[path], self.budget) for key, path in paths.items()}
 
     def _identity(self, algorithm: Algorithm[Any]) -> Identity:
         """Return the identity of a method, including its code: methods under development change often."""
@@ -227,18 +229,11 @@ class Plan:
         ]
 
 
-def claim(out: Path, settings: Mapping[str, Any]) -> None:
-    """Claim a folder for a comparison, or raise an error if it holds something else."""
-    path = files.make_folder(out) / "settings.json"
-    if not path.exists():
-        files.write_json(path, settings)
-        return
-    there = files.read_json(path)
+def _require_same(there: Mapping[str, Any], settings: Mapping[str, Any], out: Path) -> None:
+    """Raise an error if a folder holds another comparison."""
     names = {"comparison": "network or problem", "drawn": "network, data or first seed", "budget": "budget"}
-    if "comparison" not in there:
-        raise RecordError(f"{out} holds something other than a comparison; choose another --out")
     for name, words in names.items():
-        if there.get(name) != settings[name]:
+        if there[name] != settings[name]:
             raise RecordError(
                 f"{out} holds a comparison with another {words}; choose another --out, or repeat that one"
             )
@@ -273,14 +268,13 @@ def _run(task: tuple[Piece, str]) -> dict[str, Any]:
     return piece.run(key)
 
 
-def _holds(path: Path, key: str) -> bool:
-    """Whether a file holds the requested run; a method that has changed has another key."""
-    if not path.exists():
-        return False
+def _kept(path: Path, key: str) -> dict[str, Any] | None:
+    """Return the stored run; None if it must be run again, since the method, the version or the file has changed."""
     try:
-        return bool(files.read_json(path).get("key") == key)
-    except RecordError:
-        return False
+        found = stored(path)
+    except sealed.OtherFormatError:
+        return None
+    return found if found is not None and found.get("key") == key else None
 
 
 def _folder(out: Path, name: str) -> Path:

@@ -91,11 +91,9 @@ class Conditions:
         count("period", self.period, least=1)
         count("delay", self.delay, least=0, most=_LATEST)
         normalize(self)
-        if not (self.graphs is None or callable(self.graphs) or (_is_list(self.graphs) and len(self.graphs))):
-            raise SettingsError(
-                f"graphs = {shown(self.graphs)}: give a list of graphs or a function of the iteration, or leave it out"
-            )
-        if not _is_list(self.absences):
+        if self.graphs is not None and not callable(self.graphs):
+            _require_graphs(self.graphs)
+        if not isinstance(self.absences, Sequence | np.ndarray) or isinstance(plain(self.absences), int | float):
             raise SettingsError(f"absences = {shown(self.absences)}: give a list of (agent, first, until)")
         for absence in self.absences:
             numbers = [plain(number) for number in absence] if isinstance(absence, Sequence | np.ndarray) else []
@@ -152,8 +150,13 @@ class Conditions:
         )
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence | np.ndarray) and np.ndim(value) > 0
+def _require_graphs(graphs: Any) -> None:
+    if not isinstance(graphs, Sequence):
+        raise SettingsError(f"graphs is {shown(graphs)}; give a list of graphs, or a function of the iteration")
+    if not graphs:
+        raise SettingsError("graphs is empty; give at least one graph, or leave it out")
+    for graph in graphs:
+        require_graph(graph, "a graph in the conditions", error=SettingsError)
 
 
 def mask(union: Digraph, part: Digraph) -> Bools:
@@ -164,7 +167,7 @@ def mask(union: Digraph, part: Digraph) -> Bools:
         >>> mask(union, Digraph.from_edges(3, [(1, 2)])).astype(int)
         array([1, 0, 0, 1, 1, 1])
     """
-    require_graph(part)
+    require_graph(part, "a graph in the conditions", error=SettingsError)
     if part.n != union.n:
         raise GraphError(f"a graph in the conditions has {part.n} agents, the network has {union.n}; make them equal")
     foreign = part.keys[~np.isin(part.keys, union.keys)]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from d3gd.arrays import Array, Floats
+from d3gd.data.checks import check_room, check_sizes
 from d3gd.digest import digest
 from d3gd.distributed.halo import Halo
 from d3gd.errors import ProblemError
@@ -119,6 +120,9 @@ def _require_problem(made: Any, several: bool) -> None:
             f"a {type(made).__name__} is no problem: it has no {missing[0]!r}; pass a d3gd.problems.Problem, such as "
             "d3gd.problems.from_functions(...)"
         )
+    sizes = {"agents": made.agents, "dim": made.dim}
+    check_sizes(**sizes)
+    check_room(**sizes)
 
 
 def _misfit(found: int, agents: int, n: int, *, whole: bool) -> str:

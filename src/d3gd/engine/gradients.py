@@ -7,7 +7,8 @@ import numpy as np
 
 from d3gd.algorithms.base import Draw
 from d3gd.arrays import Array, Floats, Ints
-from d3gd.errors import D3GDError, ProblemError
+from d3gd.errors import D3GDError
+from d3gd.problems.checks import check_returned
 from d3gd.random import draw_key
 
 
@@ -16,6 +17,7 @@ class Gradients:
 
     Args:
         evaluate: Computes the gradients at given points, (agents, dim), on the mini-batches of a key, or on all data.
+            Methods may keep gradients, so those of a user's function, which may reuse its buffer, are copied.
         shape: The shape of its result.
         dtype: The precision of the models.
         source: The name of the problem, for messages.
@@ -38,7 +40,8 @@ class Gradients:
         bound: float = np.inf,
     ) -> None:
         self._evaluate, self._shape, self._dtype = evaluate, shape, dtype
-        self._source, self._agents, self._bound = source, agents, bound
+        self._copy = not str(getattr(evaluate, "__module__", "")).startswith("d3gd.")  # d3gd returns new arrays
+        self._source, self._what, self._agents, self._bound = source, f"{source}.gradients", agents, bound
         self.count = 0
         self.trouble = ""
         self._point: Floats | None = None
@@ -71,15 +74,10 @@ class Gradients:
         else:
             x, self._point = self._point, None
         self.count += 1
-        gradients = self._evaluate(x, key)
-        if getattr(gradients, "shape", None) != self._shape:
-            raise ProblemError(
-                f"{self._source}.gradients returned {_described(gradients)}; return an array with a row per agent, "
-                f"of shape {self._shape}"
-            )
+        gradients = check_returned(self._evaluate(x, key), self._shape, self._what)
         if self._watched:
             self._watch(x, gradients)
-        precise: Floats = gradients.astype(self._dtype, copy=False)
+        precise: Floats = gradients.astype(self._dtype, copy=self._copy, subok=False)
         return precise
 
     def _key(self, draw: Draw) -> int | None:
@@ -93,8 +91,6 @@ class Gradients:
         return draw_key(self._k, int(draw))
 
     def _watch(self, x: Floats, gradients: Array) -> None:
-        if gradients.dtype.kind not in "fiu":
-            raise ProblemError(f"{self._source}.gradients returned {_described(gradients)}; return real ones")
         finite = np.isfinite(gradients)
         if self.trouble or finite.all():
             return

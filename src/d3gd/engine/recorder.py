@@ -1,7 +1,7 @@
 """The records of a run, and when they end it."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from d3gd.errors import SettingsError
 from d3gd.metrics import Log, Snapshot
 from d3gd.result import Status
 from d3gd.runs.progress import Show
+from d3gd.validation import shown
 
 Callback: TypeAlias = Callable[[Snapshot], bool | None]
 
@@ -51,7 +52,7 @@ class Recorder:
 
     def __init__(self, run: Setup, target: Mapping[str, float], callbacks: Sequence[Callback]) -> None:
         self.log = Log(run.metrics)
-        self._run, self._target, self._callbacks = run, target, callbacks
+        self._run, self._target, self._callbacks = run, target, _functions(callbacks)
         _require_targets(target, self.log.names)
 
     def record(self, at: Position, x: Floats, show: Show) -> Status | None:
@@ -67,7 +68,7 @@ class Recorder:
             return None
         row = self.log.rows[-1][1]
         show(at.k, _headline(row))
-        stops = [callback(snapshot) for callback in self._callbacks]  # call each, regardless of the others
+        stops = [_stops(callback(snapshot)) for callback in self._callbacks]  # call each, regardless of the others
         if self._callbacks and self._run.ranks.any(any(stops)):
             return "stopped"
         met = [bool(np.all(row[name] <= level)) for name, level in self._target.items()]
@@ -95,6 +96,24 @@ class Recorder:
             step_size=getattr(run.algorithm, "step_size", float("nan")),
             **Totals.at(at, run)._asdict(),
         )
+
+
+def _functions(callbacks: Any) -> list[Callback]:
+    """Return the callbacks as a list, or raise an error unless they are functions."""
+    needed = "give a list of functions of a snapshot"
+    if not isinstance(callbacks, Iterable) or isinstance(callbacks, str):
+        raise SettingsError(f"callbacks is {shown(callbacks)}; {needed}")
+    listed = list(callbacks)
+    wrong = [callback for callback in listed if not callable(callback)]
+    if wrong:
+        raise SettingsError(f"callbacks holds {shown(wrong[0])}; {needed}")
+    return listed
+
+
+def _stops(answer: Any) -> bool:
+    if answer is not None and not isinstance(answer, bool | np.bool_):
+        raise SettingsError(f"a callback returned {shown(answer)}; return True to stop the run, else False or None")
+    return bool(answer)
 
 
 def _require_targets(target: Mapping[str, float], names: Sequence[str]) -> None:

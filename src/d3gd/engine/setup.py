@@ -23,6 +23,7 @@ from d3gd.graphs import Digraph
 from d3gd.metrics import Metric, choose
 from d3gd.network import Network
 from d3gd.problems import Problem
+from d3gd.problems.checks import check_returned
 from d3gd.runs import files
 from d3gd.transports.base import Transport
 from d3gd.validation import reals
@@ -168,7 +169,7 @@ def _start(n: int, problem: Any, x0: Floats | None, dtype: Any) -> Floats:
     """Return the initial models of all agents, checked against the problem and the precision."""
     shape = (n, problem.dim)
     if x0 is None and isinstance(problem, Problem):
-        x0 = problem.start()
+        x0 = check_returned(problem.start(), shape[1:], f"{type(problem).__name__}.start")
     start = np.zeros(shape) if x0 is None else reals("x0", x0, error=ProblemError)
     if start.shape not in (shape, shape[1:]):
         raise ProblemError(f"x0 has shape {start.shape}; give {shape}, or {shape[1:]} to start all agents at one model")

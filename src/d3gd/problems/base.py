@@ -9,6 +9,7 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
+from d3gd.problems.checks import check_returned
 from d3gd.random import keyed_uniform
 
 
@@ -71,11 +72,12 @@ class Problem(ABC):
 
     def sum_gradients(self, x: Floats) -> Floats:
         """Gradients of the sum of this block's objectives, on all data, at every row of x; shaped like x."""
-        return np.stack([self.gradients(self._everywhere(row), None).sum(axis=0) for row in x])
+        return np.stack([self._whole_gradients(self._everywhere(row)).sum(axis=0) for row in x])
 
     def sum_losses(self, x: Floats) -> Floats:
         """The sum of this block's objectives, on all data, at every row of x; shape (rows,)."""
-        return np.array([self.losses(self._everywhere(row)).sum() for row in x])
+        shape, what = (self.agents,), f"{type(self).__name__}.losses"
+        return np.array([check_returned(self.losses(self._everywhere(row)), shape, what).sum() for row in x])
 
     def global_gradients(self, x: Floats) -> Floats:
         """The gradient of F at every row of x, on all data; same shape as x."""
@@ -106,8 +108,8 @@ class Problem(ABC):
         """What is needed to rebuild or to recognize this problem, ready for JSON."""
         return {
             "kind": type(self).__name__,
-            "agents": self.agents,
-            "dim": self.dim,
+            "agents": int(self.agents),
+            "dim": int(self.dim),
             "fingerprint": self.fingerprint(),
         }
 
@@ -116,7 +118,7 @@ class Problem(ABC):
 
         A subclass adds the settings that all agents share: seed, batch, regularization, test data.
         """
-        return {"kind": type(self).__name__, "dim": self.dim}
+        return {"kind": type(self).__name__, "dim": int(self.dim)}
 
     def fingerprint(self) -> str:
         """SHA-256 of what defines the problem, equal for a whole problem and one joined from parts."""
@@ -130,8 +132,12 @@ class Problem(ABC):
         """SHA-256 of what defines each agent's objective, (agents, 32) bytes; here, of its gradient at one point."""
         point = keyed_uniform(0, np.arange(1), 0, self.dim)
         with np.errstate(all="ignore"):
-            gradients = self.gradients(np.repeat(point, self.agents, axis=0), None)
+            gradients = self._whole_gradients(np.repeat(point, self.agents, axis=0))
         return as_bytes(digest(row) for row in gradients)
+
+    def _whole_gradients(self, x: Floats) -> Array:
+        """The gradients on all data, checked."""
+        return check_returned(self.gradients(x, None), (self.agents, self.dim), f"{type(self).__name__}.gradients")
 
     def _everywhere(self, row: Floats) -> Floats:
         return np.broadcast_to(row, (self.agents, self.dim))

@@ -13,6 +13,31 @@ from d3gd.validation import count, not_negative, reals
 MOST_DRAWN = 1 << 20  # samples in a mini-batch of one agent
 
 
+def check_returned(value: Any, shape: tuple[int, ...], what: str) -> Array:
+    """Return what a user's function returned as an array, or raise an error unless it is real numbers of a shape.
+
+    Args:
+        value: What it returned.
+        shape: The shape that it must have.
+        what: The function, for messages.
+    """
+    array = value if isinstance(value, np.ndarray) else _converted(value)
+    if array.shape == shape and array.dtype.kind in "fiu" and not isinstance(array, np.ma.MaskedArray):
+        return array
+    found = f"{array.dtype} values" if type(value) is np.ndarray else f"a {type(value).__name__}"
+    if array.shape != shape and array.shape:
+        found += f" of shape {array.shape}"
+    needed = f"an array of real numbers, of shape {shape}" if shape else "one real number"
+    raise ProblemError(f"{what} returned {found}; return {needed}")
+
+
+def _converted(value: Any) -> Array:
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):  # rows of several lengths, or a tensor that cannot be converted
+        return np.asarray(None)
+
+
 def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None = None) -> None:
     """Raise an error that names the first NaN or infinity, if there is any.
 

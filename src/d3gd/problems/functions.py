@@ -8,7 +8,7 @@ from d3gd.arrays import Array, Floats, Ints
 from d3gd.data.checks import check_sizes
 from d3gd.errors import ProblemError
 from d3gd.problems.base import Problem
-from d3gd.problems.checks import check_ids
+from d3gd.problems.checks import check_ids, check_returned
 
 GradientFunction = Callable[[int, Floats], Array]
 LossFunction = Callable[[int, Floats], float]
@@ -41,12 +41,7 @@ class Functions(Problem):
         self._check_models(x)
         models, out = _locked(x), np.empty((self.agents, self.dim))
         for row, agent in enumerate(self.agent_ids.tolist()):
-            gradient = np.asarray(self.gradient(agent, models[row]))
-            if gradient.shape != (self.dim,):
-                raise ProblemError(
-                    f"gradient({agent}, x) has shape {gradient.shape}; it must return shape ({self.dim},)"
-                )
-            out[row] = gradient
+            out[row] = check_returned(self.gradient(agent, models[row]), (self.dim,), f"gradient({agent}, x)")
         return out
 
     def losses(self, x: Floats) -> Floats:
@@ -54,7 +49,9 @@ class Functions(Problem):
         if self.loss_function is None:
             raise ProblemError("no loss was given; pass loss=function(i, x) to from_functions to record one")
         models, ids = _locked(x), self.agent_ids.tolist()
-        return np.array([float(self.loss_function(agent, models[row])) for row, agent in enumerate(ids)])
+        losses = [self.loss_function(agent, models[row]) for row, agent in enumerate(ids)]
+        checked = [check_returned(loss, (), f"loss({agent}, x)") for loss, agent in zip(losses, ids, strict=True)]
+        return np.array(checked, dtype=np.float64)
 
     def restrict(self, agents: Ints | Sequence[int]) -> "Functions":
         """Only these agents; the functions are still called with global indices."""

@@ -12,7 +12,7 @@ from d3gd.plots import DPI
 from d3gd.reproduce import figure1, figure2
 from d3gd.reproduce.claims import Claim
 from d3gd.reproduce.trial import ALGORITHMS, CURVES, ITERATIONS, Trial
-from d3gd.runs import files
+from d3gd.runs import files, outputs
 from d3gd.runs.progress import progress_bar
 
 Which: TypeAlias = Literal["fig1", "fig2", "all"]
@@ -57,11 +57,11 @@ def reproduce(
         "algorithms": {name: describe(algorithm) for name, algorithm in ALGORITHMS.items()},
         "versions": files.versions(),
     }
-    folder = files.make_folder(Path(out))
-    before = folder / "settings.json"
-    if which != "all" and before.exists() and files.read_json(before).get("which") != which:
+    folder = Path(out)
+    before = outputs.claim(folder, "reproduction", settings)["which"]  # first, so that an unusable folder costs no work
+    if which not in ("all", before):
         raise RecordError(f"{folder} holds other figures, whose claims would be lost; choose another folder (--out)")
-    files.write_json(folder / "settings.json", settings)  # first, so that an unusable folder costs no work
+    files.write_json(folder / "settings.json", settings)
     trials = _run_all([which] if which != "all" else list(_TRIALS), seeds, jobs, progress)
     found: list[Claim] = []
     written: list[str] = []

@@ -88,6 +88,14 @@ def make_folder(path: Path, *, parents: bool = True) -> Path:
     return path
 
 
+def visible(folder: Path) -> list[str]:
+    """Return the names in a folder, except hidden ones; none if it is missing or not a folder."""
+    try:
+        return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    except (OSError, ValueError):
+        return []  # creating the folder raises the error
+
+
 @contextlib.contextmanager
 def parsing(path: Path) -> Iterator[None]:
     """Report any error in a file's content in one line."""

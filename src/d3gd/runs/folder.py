@@ -71,13 +71,9 @@ def require_free(folder: Path) -> None:
         if _is_file(folder / _LOCK):
             Lock(folder / _LOCK).release()  # raises if a process is using the folder, the more useful error
         raise _taken(folder)
-    try:
-        there = {path.name for path in folder.iterdir()}
-    except (OSError, ValueError):
-        return  # missing, or not a folder: creating it raises the error
-    if _LOCK in there:
-        there.discard(_START)  # of a process that was killed before its run started
-    strangers = sorted(name for name in there if not name.startswith("."))
+    # With a lock, the start is that of a process that was killed before its run started.
+    left = {_START} if os.path.lexists(folder / _LOCK) else set()
+    strangers = [name for name in files.visible(folder) if name not in left]
     if strangers:
         raise RecordError(
             f"{folder} holds {strangers[0]!r} and no run; choose a new or an empty folder; nothing is overwritten"

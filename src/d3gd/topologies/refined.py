@@ -6,6 +6,7 @@ from d3gd.arrays import CSR, Array, Floats
 from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import D3GDError, ProblemError
 from d3gd.problems.base import Problem
+from d3gd.problems.checks import check_returned
 from d3gd.steady.oracle import DENSE_UP_TO, Combine
 from d3gd.steady.planner import Planner
 from d3gd.validation import one_of, reals, rows_per_agent, within
@@ -113,6 +114,10 @@ def _gradients(graph: Digraph, data: Problem | Array, at: Floats | None) -> tupl
             f"at has shape {point.shape}; give one model, ({data.dim},), or one per agent, ({data.agents}, {data.dim})"
         )
     x = np.array(np.broadcast_to(point, (data.agents, data.dim)))
-    G = rows_per_agent("gradients", data.gradients(x, None), graph.n)
-    draws = [np.sum((data.gradients(x, k) - G) ** 2, axis=1) for k in range(_DRAWS)]
+
+    def gradients(k: int | None) -> Array:
+        return check_returned(data.gradients(x, k), x.shape, f"{type(data).__name__}.gradients")
+
+    G = rows_per_agent("gradients", gradients(None).copy(), graph.n)  # the problem may reuse its buffer
+    draws = [np.sum((gradients(k) - G) ** 2, axis=1) for k in range(_DRAWS)]
     return G, np.mean(draws, axis=0)

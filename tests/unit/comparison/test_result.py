@@ -33,6 +33,30 @@ def test_finished_runs_are_kept_and_only_what_is_missing_is_run(tmp_path, blank)
     assert watch.made() == 1
 
 
+@pytest.mark.parametrize("damage", [lambda text: text.replace('"width": 8', '"width": 9'),
+                                    lambda text: text.replace("stationarity", "stationaritx"),
+                                    lambda text: json.dumps(json.loads(text)["curves"])])  # fmt: skip
+def test_a_run_that_is_not_what_was_written_is_run_again(tmp_path, blank, damage):
+    first, watch = compared(out=tmp_path), Watch(tmp_path)
+    watch.made()
+    path = next(tmp_path.glob("runs/Perron*/*seed-1.json"))
+    path.write_text(damage(path.read_text()))
+    watch.made()
+    again = compared(out=tmp_path)
+    assert watch.made() == 1
+    assert [row.value for row in again.rows] == [row.value for row in first.rows]
+
+
+@pytest.mark.parametrize("name", ["experiment.toml", "compare.md", "settings.json", "runs"])
+def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
+    path = tmp_path / name
+    path.mkdir() if name == "runs" else path.write_text("{}")
+    with pytest.raises(RecordError, match=f"'{name}'; choose a new"):
+        compared(out=tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.is_dir() or path.read_text() == "{}"
+
+
 def test_a_method_that_was_changed_is_run_again(tmp_path, blank):
     watch = Watch(tmp_path)
     compared(methods={"mine": lambda gamma: d3gd.DiDGD(step_size=gamma)}, only=["mine"], out=tmp_path)

@@ -60,7 +60,8 @@ def test_compiled_verbs_have_the_bits_of_the_plain_ones(compiled, dtype, case, d
     a, edges = rng.random(len(columns)), (rng.normal(size=len(columns)) * 10.0 ** rng.integers(-6, 6)).astype(dtype)
     x, v, o = (rng.normal(size=(rows, d)).astype(dtype) for rows in (heard, len(indptr) - 1, len(indptr) - 1))
     split = rng.integers(0, heard + 1)
-    assert same(plain.mix(a, x), fast.mix(a, x[:split], x[split:]))
+    for precision in (dtype, np.float64):
+        assert same(plain.mix(a, x, precision), fast.mix(a, x[:split], x[split:], precision))
     assert same(plain.dot(v, x, o), fast.dot(v, x, o))
     assert same(plain.dot(v, x, None), fast.dot(v, x, None))
     assert same(plain.project(edges), fast.project(edges))
@@ -186,7 +187,7 @@ def test_machine_code_is_kept_for_the_next_process_wherever_it_can_be(tmp_path):
     code = (
         "import numpy as np\nfrom d3gd.kernels.compiled import Compiled\n"
         "a, x, others = np.array([0.5, 0.5]), np.array([[1.0]]), np.array([[3.0]])\n"
-        "print(Compiled(np.array([0, 2]), np.array([0, 1])).mix(a, x, others))"
+        "print(Compiled(np.array([0, 2]), np.array([0, 1])).mix(a, x, others, a.dtype))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for _ in range(2):

@@ -94,7 +94,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "heterogeneity": (lambda: quadratic(agents=2, dim=2, heterogeneity=-1.0), "heterogeneity = -1.0"),
     "gradient shape": (
         lambda: from_functions(agents=2, dim=2, gradient=lambda i, x: 0.0).gradients(np.ones((2, 2)), 0),
-        r"gradient\(0, x\) has shape \(\)",
+        r"gradient\(0, x\) returned a float.*shape \(2,\)",
     ),
     "models": (
         lambda: logistic_functions().gradients(np.ones((4, 3)), 0),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import d3gd
 from d3gd import graphs, theory, weights
 from d3gd.errors import D3GDError
+from d3gd.problems import Problem
 from d3gd.topologies import refined
 from tests.helpers.strategies import examples, row_stochastic
 
@@ -68,6 +69,23 @@ def test_the_noise_of_mini_batches_counts() -> None:
         refined(graph, d3gd.problems.digits_classification(agents=6, batch=batch, seed=1)) for batch in (None, 2)
     )
     assert np.abs(exact.data - noisy.data).max() > 0.01
+
+
+def test_a_problem_may_reuse_its_buffer() -> None:
+    class Reusing(Problem):
+        agents, dim, out = 5, 3, np.empty((5, 3))
+
+        def __init__(self, *, copies: bool) -> None:
+            self.copies = copies
+
+        def gradients(self, x: np.ndarray, k: int | None = None) -> np.ndarray:
+            noise = np.zeros(x.shape) if k is None else np.random.default_rng(k).normal(size=x.shape)
+            self.out[:] = np.arange(15.0).reshape(5, 3) + noise
+            return self.out.copy() if self.copies else self.out
+
+    graph = graphs.ring(5)
+    reused, copied = (refined(graph, Reusing(copies=copies)).data for copies in (False, True))
+    assert np.array_equal(reused, copied)
 
 
 def test_methods_run_with_them_and_agree_better() -> None:
