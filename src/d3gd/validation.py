@@ -5,7 +5,6 @@ Wherever a number is allowed, so are NumPy's numbers and arrays without axes.
 
 import sys
 import warnings
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -155,8 +154,8 @@ def reals(name: str, values: Any, *, error: type[D3GDError] = SettingsError) -> 
     except (TypeError, ValueError):
         raise error(f"{name} has rows of unequal length; give an array of numbers") from None
     if found.dtype.kind not in "biuf":
-        what = f"holds {found.dtype} values" if isinstance(values, np.ndarray | Sequence) else f"is {shown(values)}"
-        raise error(f"{name} {what}; give an array of real numbers")
+        what = f"holds {found.dtype} values" if isinstance(values, np.ndarray) else f"= {shown(values)}"
+        raise error(f"{name} {what}; give real numbers")
     return found.astype(np.float64, copy=False)
 
 
