@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Floats, Ints
-from d3gd.errors import GraphError
-from d3gd.validation import AGENTS, count, patience, plain, shown
+from d3gd.errors import D3GDError, GraphError
+from d3gd.validation import AGENTS, count, patience, plain, reals, shown
 
 _NAMES_IN_A_MESSAGE = 3
 
@@ -240,7 +240,7 @@ class Digraph:
 
     def matrix(self, values: Floats) -> CSR:
         """Return the CSR matrix with ``values``, one per CSR entry, on this graph; a copy."""
-        data = np.array(values, dtype=np.float64)
+        data = np.array(reals("values", values, error=GraphError))
         if data.shape != self.sources.shape:
             raise GraphError(
                 f"got values of shape {data.shape} for a graph with {self.sources.size} entries (its links "
@@ -264,6 +264,15 @@ class Digraph:
         names = ", ".join(self.name(int(agent)) for agent in agents[:_NAMES_IN_A_MESSAGE])
         more = agents.size - _NAMES_IN_A_MESSAGE
         return f"{names} and {more} more" if more > 0 else names
+
+
+def require_graph(graph: Any, what: str = "the graph", *, error: type[D3GDError] = GraphError) -> None:
+    """Raise an error unless an argument is a :class:`Digraph`."""
+    if isinstance(graph, Digraph):
+        return
+    if type(graph).__module__.startswith("networkx"):
+        raise error(f"{what} is one of networkx; pass d3gd.Digraph.from_networkx(graph)")
+    raise error(f"{what} is {shown(graph)}; pass a d3gd.Digraph, such as d3gd.graphs.ring(5)")
 
 
 def as_count(value: int, name: str, at_least: int = 1, at_most: int = AGENTS) -> int:

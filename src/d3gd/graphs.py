@@ -10,7 +10,7 @@ import numpy as np
 from d3gd.arrays import Ints
 from d3gd.digraph import Digraph, as_count
 from d3gd.errors import GraphError
-from d3gd.validation import LINKS, WHOLE, is_number, shown
+from d3gd.validation import LINKS, WHOLE, flag, is_number, shown
 
 __all__ = [
     "Digraph",
@@ -69,7 +69,7 @@ def grid(rows: int, columns: int, *, torus: bool = False) -> Digraph:
     """
     rows, columns = as_count(rows, "rows"), as_count(columns, "columns")
     agents = np.arange(as_count(rows * columns, "rows * columns")).reshape(rows, columns)
-    if torus:
+    if flag("torus", torus, error=GraphError):
         pairs = [(agents, np.roll(agents, -1, axis=axis)) for axis in (0, 1)]
     else:
         pairs = [(agents[:-1], agents[1:]), (agents[:, :-1], agents[:, 1:])]

@@ -136,7 +136,7 @@ def perron_error(s: Snapshot) -> float:
 def design(s: Snapshot) -> float:
     r"""Return the paper's design function :math:`J_k(A^k)`."""
     g = s.problem.gradients(s.x, s.k)
-    return theory.design_function(s.weights, s.x, g, _scale(s), at(s.step_size, s.k), s.pi)
+    return theory.design_value(s.weights, s.x, g, _scale(s), at(s.step_size, s.k), s.pi)
 
 
 def bytes_sent(s: Snapshot) -> int:
@@ -187,10 +187,12 @@ def choose(metrics: "Iterable[str] | Mapping[str, Metric] | None", problem: Any,
         for name, metric in metrics.items():
             _require_metric(name, metric)
         return dict(metrics)
+    if not isinstance(metrics, Iterable):
+        raise SettingsError(f"metrics = {shown(metrics)}: give names, or a mapping of names to functions")
     names = [metrics] if isinstance(metrics, str) else list(metrics)
-    unknown = [name for name in names if name not in METRICS]
+    unknown = [name for name in names if not isinstance(name, str) or name not in METRICS]
     if unknown:
-        raise SettingsError(f"metric {unknown[0]!r} is not known; choose from {', '.join(METRICS)}")
+        raise SettingsError(f"metric {shown(unknown[0])} is not known; choose from {', '.join(METRICS)}")
     return {name: METRICS[name] for name in names}
 
 

@@ -20,10 +20,12 @@ from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array
 from d3gd.errors import D3GDError, RecordError
+from d3gd.validation import one_line, shortened, shown
 
 TEXT = 64 * 2**20  # limit on bytes of text
 ARRAYS = 2**30  # limit on bytes of arrays, also after unpacking a smaller archive
 _MEMBERS = 10_000
+_REASON = 200  # limit on characters of a parser's error that are repeated
 _CHUNK = 2**24
 # Opening must not block on a pipe. Windows lacks these flags, and needs another one for binary files.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -57,6 +59,26 @@ def rows(path: str | Path, what: str, *, error: Raised = RecordError) -> list[tu
     reader = csv.reader(io.StringIO(text(path, what, error=error), newline=""), skipinitialspace=True)
     with _reported(Path(path), what, error):
         return [(reader.line_num, row) for row in reader if row]
+
+
+def table(path: str | Path, what: str, *, error: Raised = RecordError) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the names of a CSV file's columns, which must differ, and its other rows as :func:`rows` does."""
+    found = rows(path, what, error=error)
+    header = [name.strip() for name in found[0][1]] if found else []
+    twice = [name for i, name in enumerate(header) if name and name in header[:i]]
+    if twice:
+        raise error(f"{path} has two columns {shown(twice[0])}; rename or drop one")
+    return header, found[1:]
+
+
+def number(text: str) -> float:
+    """Return the number in a text, or raise a ValueError.
+
+    Unlike ``float``, it refuses what other programs do not read as numbers: ``1_0`` and digits of other scripts.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"could not convert string to float: {text!r}")
+    return float(text)
 
 
 def arrays(
@@ -104,7 +126,7 @@ def _reported(path: Path, what: str, error: Raised) -> Iterator[None]:
     except OSError as cause:
         raise error(f"{path} cannot be read ({cause.strerror or cause}); check the path, or give {what}") from cause
     except Exception as cause:  # zlib, zipfile, csv, tokenize, NumPy: each has its own errors
-        reason = " ".join(str(cause).split()) or type(cause).__name__
+        reason = shortened(one_line(str(cause)), _REASON) or type(cause).__name__
         raise error(f"{path} cannot be read ({reason}); give {what}") from cause
 
 

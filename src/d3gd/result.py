@@ -7,9 +7,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from d3gd.arrays import CSR, Array, Floats, Ints
-from d3gd.errors import D3GDError
+from d3gd.errors import D3GDError, RecordError
 from d3gd.runs import files
 from d3gd.runs import folder as layout
+from d3gd.validation import shown
 
 Status: TypeAlias = Literal["completed", "target", "stopped", "diverged", "interrupted"]
 
@@ -86,4 +87,6 @@ class Result:
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
         """Read a finished run from its folder, or raise an error if a file was changed."""
+        if not isinstance(folder, str | Path):
+            raise RecordError(f"the folder is {shown(folder)}; give the path of a run's folder")
         return cls(**layout.read_result(Path(folder)))

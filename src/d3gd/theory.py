@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from d3gd.arrays import CSR, Floats
-from d3gd.errors import SettingsError
+from d3gd.errors import ProblemError
+from d3gd.problems.base import Problem
 from d3gd.spectrum import as_weights, perron, spectral_gap
 from d3gd.steady.oracle import (
     DENSE_UP_TO,
@@ -23,7 +24,7 @@ from d3gd.steady.oracle import (
     steady_disagreement,
     steady_gradient,
 )
-from d3gd.validation import is_positive, not_negative, shown
+from d3gd.validation import constant, not_negative, reals, rows_per_agent, shown
 
 __all__ = [
     "Constants",
@@ -178,8 +179,7 @@ def step_bounds(A: CSR | Floats, L: float, C0: float = 0.0) -> StepBounds:
         >>> round(bounds.printed / bounds.consensus, 6), bounds.descent
         (2.0, 0.25)
     """
-    if not is_positive(L):
-        raise SettingsError(f"L = {shown(L)}: it must be a finite number above 0")
+    L = constant("L", L)
     C0 = not_negative("C0", C0)
     c = constants(A)
     consensus = c.n * c.gap / (L * math.sqrt(c.C_pi1 * (c.C_pi2 + C0))) if c.n > 1 else math.inf
@@ -218,7 +218,12 @@ def lyapunov(A: CSR | Floats, X: Floats, problem: Any, step_size: float, L: floa
         >>> abs(lyapunov(A, X, problem, 0.1, problem.smoothness) - problem.loss(X)) < 1e-12
         True
     """
-    mean = perron(A) @ X
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"the problem is {shown(problem)}; pass a d3gd.problems.Problem")
+    pi = perron(A)
+    X = rows_per_agent("models", X, len(pi))
+    step_size, L, factor = (constant(*pair) for pair in (("step_size", step_size), ("L", L), ("factor", factor)))
+    mean = pi @ X
     spread = float(np.sum((X - mean) ** 2))
     return float(problem.loss(mean[None])) + factor * step_size * L**2 / (len(X) * spectral_gap(A)) * spread
 
@@ -241,6 +246,11 @@ def design_function(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, p
     Returns:
         The value, which is negative if the weights make diverging gradient steps cancel.
     """
+    return design_value(*_design_arguments(A, X, G, y, step_size, pi))
+
+
+def design_value(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, pi: Floats) -> float:
+    """Return :func:`design_function` of arguments that are not checked: NaN or infinite if they are."""
     mixed, push = _design_terms(A, X, G, y, step_size, pi)
     return float(np.sum(mixed * (mixed - 2 * push)))
 
@@ -266,7 +276,8 @@ def design_gradient(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, p
     Returns:
         One number per stored entry of A, in its order.
     """
-    mixed, push = _design_terms(A, X, G, y, step_size, pi)
+    A, X, *others = _design_arguments(A, X, G, y, step_size, pi)
+    mixed, push = _design_terms(A, X, *others)
     rows = np.repeat(np.arange(len(X)), np.diff(A.indptr))
     gradient: Floats = 2 * np.einsum("ed,ed->e", (mixed - push)[rows], X[A.indices])
     return gradient
@@ -275,6 +286,25 @@ def design_gradient(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, p
 def _design_terms(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, pi: Floats) -> tuple[Floats, Floats]:
     scaled = G / y[:, None]
     return A @ X - pi @ X, step_size / len(X) * (scaled - pi @ scaled)
+
+
+def _design_arguments(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, pi: Floats) -> tuple[Any, ...]:
+    """Return the arguments of the design function, or raise an error that names the one that is wrong."""
+    weights, gamma = as_weights(A), constant("step_size", step_size)
+    n = weights.shape[0]
+    X, G = rows_per_agent("models", X, n), rows_per_agent("gradients", G, n)
+    y, pi = _shares("y", y, n), _shares("pi", pi, n)
+    if X.shape != G.shape:
+        raise ProblemError(f"the models have shape {X.shape} and the gradients {G.shape}; make them equal")
+    return weights, X, G, y, gamma, pi
+
+
+def _shares(name: str, values: Floats, n: int) -> Floats:
+    """Return one positive number per agent, or raise an error."""
+    found = reals(name, values, error=ProblemError)
+    if found.shape != (n,) or not (np.isfinite(found) & (found > 0)).all():
+        raise ProblemError(f"{name} has shape {found.shape}; give one positive finite number for each of {n} agents")
+    return found
 
 
 def _table(rows: list[tuple[str, Any]]) -> str:

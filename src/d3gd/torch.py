@@ -12,6 +12,7 @@ from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import describe
 from d3gd.arrays import CSR, Array, Floats
 from d3gd.digest import digest
+from d3gd.digraph import require_graph
 from d3gd.engine.checks import require_declared, require_state
 from d3gd.engine.gradients import Gradients
 from d3gd.errors import D3GDError, RecordError, SettingsError
@@ -59,6 +60,7 @@ def network(
         one_of("dtype", dtype, ("float64", "float32"))
     ranks = transport or connect()
     with ranks.together():
+        require_graph(graph)
         if ranks.ranks != graph.n:
             raise SettingsError(
                 f"{ranks.ranks} process{'es' * (ranks.ranks > 1)} for {graph.n} agents: an optimizer trains one agent; "

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from d3gd.errors import D3GDError, PatienceWarning, SettingsError, printable
+from d3gd.arrays import Floats
+from d3gd.errors import D3GDError, PatienceWarning, ProblemError, SettingsError, printable
 
 AGENTS = 10**7  # limit: indices of pairs fit in 64 bits, and arrays in memory
 LINKS = 2**28  # limit
@@ -28,13 +29,19 @@ def plain(value: Any) -> Any:
         >>> plain(np.float32(0.5)), plain(np.array(3)), plain("three")
         (0.5, 3, 'three')
     """
-    return value.item() if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 else value
+    scalar = isinstance(value, np.generic | np.ndarray) and value.ndim == 0 and value.dtype.kind not in "mM"
+    return value.item() if scalar else value
 
 
 def normalize(settings: Any) -> None:
-    """Replace NumPy numbers in a dataclass's fields by Python's, for JSON and so as not to promote float32."""
+    """Replace NumPy numbers in a dataclass's fields by Python's, and check the fields that are declared as ``bool``.
+
+    JSON needs Python's numbers, and a float32 among them would lower the precision of whatever it meets.
+    """
     for field in fields(settings):
         value = getattr(settings, field.name)
+        if field.type in (bool, "bool"):
+            flag(field.name, value)
         if plain(value) is not value:
             object.__setattr__(settings, field.name, plain(value))
 
@@ -56,9 +63,9 @@ def shown(value: Any) -> str:
     return shortened(one_line(text))
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = _LONGEST) -> str:
     """Return a text, or its beginning if it is too long for a message."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def is_number(value: Any) -> bool:
@@ -80,6 +87,13 @@ def positive(name: str, value: Any) -> None:
         )
 
 
+def constant(name: str, value: Any) -> float:
+    """Return a positive finite number, or raise an error."""
+    if not is_positive(value):
+        raise SettingsError(f"{name} = {shown(value)}: it must be a positive finite number")
+    return float(plain(value))
+
+
 def within(name: str, value: Any, low: float, high: float, *, closed: str = "[)") -> None:
     """Raise an error unless a number is in the interval from ``low`` to ``high``; ``closed`` holds its brackets."""
     number, value = is_number(value), plain(value)
@@ -89,6 +103,14 @@ def within(name: str, value: Any, low: float, high: float, *, closed: str = "[)"
         raise SettingsError(
             f"{name} = {shown(value)}: it must be a number in {closed[0]}{low:g}, {high:g}{closed[1]}; choose one there"
         )
+
+
+def flag(name: str, value: Any, *, error: type[D3GDError] = SettingsError) -> bool:
+    """Return a Boolean, or raise an error."""
+    found = plain(value)
+    if not isinstance(found, bool):
+        raise error(f"{name} = {shown(value)}: choose True or False")
+    return found
 
 
 def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -118,6 +140,35 @@ def not_negative(name: str, value: Any, *, error: type[D3GDError] = SettingsErro
     if not (is_number(number) and 0 <= number <= sys.float_info.max):
         raise error(f"{name} = {shown(value)}: it must be a finite number of 0 or more")
     return float(number)
+
+
+def reals(name: str, values: Any, *, error: type[D3GDError] = SettingsError) -> Floats:
+    """Return an array in double precision, or raise an error: no dates, texts, complex numbers or uneven rows.
+
+    Example:
+        >>> reals("x0", [[1, 2]])
+        array([[1., 2.]])
+    """
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError):
+        raise error(f"{name} has rows of unequal length; give an array of numbers") from None
+    if found.dtype.kind not in "biuf":
+        what = f"holds {found.dtype} values" if isinstance(values, np.ndarray) else f"= {shown(values)}"
+        raise error(f"{name} {what}; give real numbers")
+    return found.astype(np.float64, copy=False)
+
+
+def rows_per_agent(what: str, values: Any, agents: int | None = None) -> Floats:
+    """Return one finite row of numbers per agent, or raise a :class:`ProblemError`; ``what`` is plural."""
+    rows = reals(f"an array of {what}", values, error=ProblemError)
+    if rows.ndim != 2 or rows.size == 0 or (agents is not None and len(rows) != agents):
+        needed = "one row of numbers for each agent" if agents is None else f"one row for each of the {agents} agents"
+        raise ProblemError(f"the {what} have shape {rows.shape}; give {needed}")
+    if not np.isfinite(rows).all():
+        agent = int(np.argwhere(~np.isfinite(rows))[0, 0])
+        raise ProblemError(f"the {what} of agent {agent} hold NaN or infinite numbers; give finite ones")
+    return rows
 
 
 def patience(what: str, operations: float, instead: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from d3gd.arrays import CSR, Floats
-from d3gd.digraph import Digraph
+from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import GraphError, WeightsError
 from d3gd.spectrum import as_weights, perron, require_row_sums, spectral_gap
 from d3gd.validation import is_number, shown
@@ -32,6 +32,7 @@ def metropolis(graph: Digraph) -> CSR:
                [0.333, 0.667, 0.   ],
                [0.333, 0.   , 0.667]])
     """
+    require_graph(graph)
     return graph.matrix(_metropolis(graph))
 
 
@@ -45,6 +46,7 @@ def uniform(graph: Digraph) -> CSR:
                [0.5  , 0.5  , 0.   ],
                [0.5  , 0.   , 0.5  ]])
     """
+    require_graph(graph)
     return graph.matrix(1 / (graph.in_degrees + 1.0)[graph.targets])
 
 
@@ -67,6 +69,8 @@ def lazy(graph: Digraph, stay: float = 0.5) -> CSR:
     """
     if not (is_number(stay) and 0 <= stay < 1):
         raise WeightsError(f"stay = {shown(stay)}: it must be at least 0 and below 1 (1 would ignore neighbours)")
+    require_graph(graph)
+    stay = float(stay)
     values = (1 - stay) * _metropolis(graph)
     values[graph.self_loops] += stay
     return graph.matrix(values)
@@ -90,6 +94,7 @@ def check(matrix: CSR | Floats, graph: Digraph) -> CSR:
         >>> check([[0.9, 0.1], [0.2, 0.8]], ring(2)).data
         array([0.9, 0.1, 0.2, 0.8])
     """
+    require_graph(graph)
     weights = as_weights(matrix)
     n = graph.n
     if weights.shape != (n, n):

@@ -189,6 +189,28 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
     refusal(reading.arrays, path)
 
 
+@pytest.mark.parametrize("odd", ["9" * 5000, "\x1b[31m"])
+def test_what_is_repeated_of_a_file_is_short_and_printable(odd: str, tmp_path: Path) -> None:
+    header = npy(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {odd!r}}}\n", b"")
+    said = refusal(reading.arrays, archive(tmp_path / "odd.npz", {f"{odd[:50]}.npy": header}))
+    assert said.isprintable()
+    assert len(said) < 1000
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "links.csv"
+    path.write_text("source,target, source\n0,1,1\n")
+    with pytest.raises(GraphError, match="'source'"):
+        reading.table(path, "links", error=GraphError)
+
+
+@pytest.mark.parametrize("text", ["1_0", "\N{FULLWIDTH DIGIT ONE}", "one", ""])
+def test_only_what_other_programs_take_for_numbers_is_one(text: str) -> None:
+    assert reading.number(" -1.5e3 ") == -1500
+    with pytest.raises(ValueError, match="could not convert"):
+        reading.number(text)
+
+
 def test_a_sparse_matrix_comes_back_as_it_was_written(tmp_path: Path) -> None:
     dense = np.array([[0.5, 0.5, 0], [0, 1, 0], [0.25, 0, 0.75]])
     save_npz(tmp_path / "matrix.npz", csr_array(dense))

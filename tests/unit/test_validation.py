@@ -143,3 +143,73 @@ def test_long_plans_say_so_before_they_begin() -> None:
         warnings.simplefilter("error")  # ends it where it would begin
         with pytest.raises(PatienceWarning, match=r"2,000 agents .*minutes"):
             planner.plan(a0, G, np.zeros(graph.n), 0.1, evaluations=200)
+
+
+@pytest.mark.parametrize(
+    "value", ["no", 0.5, 2, None, np.array([True, False]), object()], ids=lambda v: type(v).__name__
+)
+def test_a_flag_is_true_or_false(value: Any) -> None:
+    for make in (
+        lambda: d3gd.D3GD(step_size=0.1, chain_rule=value),
+        lambda: d3gd.DiDGD(step_size=0.1, averaged=value),
+        lambda: Conditions(biased=value),
+    ):
+        with pytest.raises(SettingsError, match="True or False"):
+            make()
+    with pytest.raises(GraphError):
+        graphs.grid(2, 2, torus=value)
+    assert graphs.grid(2, 3, torus=np.True_).link_count == graphs.grid(2, 3, torus=True).link_count
+
+
+def test_single_precision_of_a_setting_does_not_spread() -> None:
+    fifth = np.float32(0.2)
+    assert type(d3gd.D3GD(step_size=0.1, anchor=fifth).anchor) is float
+    one, other = (
+        problems.quadratic(agents=2, dim=3, conditioning=c) for c in (np.float32(5.3), float(np.float32(5.3)))
+    )
+    assert np.array_equal(one.Q, other.Q)
+
+
+@pytest.mark.parametrize("graph", [None, "ring", d3gd.Digraph, [], np.eye(4)], ids=lambda value: type(value).__name__)
+def test_what_is_no_graph_is_refused_in_one_line(graph: Any) -> None:
+    problem = problems.quadratic(agents=4, dim=3)
+    for call in (
+        d3gd.weights.metropolis,
+        d3gd.weights.uniform,
+        d3gd.weights.lazy,
+        lambda graph: d3gd.weights.check(np.eye(4), graph),
+        lambda graph: d3gd.topologies.refined(graph, np.eye(4)),
+        lambda graph: d3gd.theory.optimal_weights(graph, np.eye(4)),
+        lambda graph: d3gd.run(d3gd.DiDGD(step_size=0.1), graph, problem, iterations=1),
+    ):
+        with pytest.raises(GraphError) as refused:
+            call(graph)
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[[1], [1, 2]], {}, "text", None, 1j * np.eye(4), np.eye(4).astype("M8[s]"), np.eye(4).astype(str), [None] * 4],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_array_of_numbers_is_refused(values: Any) -> None:
+    graph, problem = graphs.ring(4), problems.quadratic(agents=4, dim=4)
+    method, even = d3gd.DiDGD(step_size=0.1), np.full(4, 0.25)
+    A = d3gd.weights.metropolis(graph)
+    for call in (
+        lambda: d3gd.run(method, graph, problem, iterations=1, x0=[values, values]),
+        lambda: d3gd.theory.lyapunov(A, values, problem, 0.1, 1.0),
+        lambda: d3gd.theory.design_function(A, values, np.eye(4), even, 0.1, even),
+        lambda: d3gd.theory.design_gradient(A, np.eye(4), np.eye(4), values, 0.1, even),
+        lambda: d3gd.theory.steady_disagreement(A, values, 0.1),
+        lambda: problems.Quadratic(values, np.eye(4)),
+        lambda: problems.sigmoid_classification(agents=4, alpha=values),
+    ):
+        with pytest.raises(D3GDError):
+            call()
+
+
+@pytest.mark.parametrize("absences", [3, None, np.array(3), [[1], [1, 2]], "text"], ids=str)
+def test_absences_are_triples(absences: Any) -> None:
+    with pytest.raises(SettingsError, match="absences"):
+        Conditions(absences=absences)

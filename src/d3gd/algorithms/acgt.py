@@ -14,7 +14,7 @@ from d3gd.rules.pruning import given_up, order, require_pruning
 from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
-from d3gd.validation import positive
+from d3gd.validation import count, positive
 
 
 class ACGTState(NamedTuple):
@@ -92,9 +92,9 @@ class ACGT(Algorithm[ACGTState]):
     exact = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
-        if isinstance(self.cycle, bool) or not isinstance(self.cycle, int) or self.cycle < 1:
-            raise SettingsError(f"cycle = {self.cycle!r}: must be a whole number of at least 1; try 3")
+        count("cycle", self.cycle, least=1)
         require_pruning(self.prune, self.sharpness)
 
     def init(self, net: Network, x0: Floats) -> ACGTState:

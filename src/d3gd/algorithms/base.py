@@ -8,6 +8,7 @@ from d3gd.digraph import Digraph
 from d3gd.errors import SettingsError, WeightsError
 from d3gd.network import Network
 from d3gd.state import PerAgent
+from d3gd.validation import normalize
 
 S = TypeVar("S")
 
@@ -64,6 +65,10 @@ class Algorithm(Generic[S]):
         >>> d3gd.run(Averaging(step_size=0.1), graph, problem, iterations=100).status
         'completed'
     """
+
+    def __post_init__(self) -> None:
+        """Check a dataclass's flags and make its settings plain Python numbers; its own checks come after that."""
+        normalize(self)
 
     @property
     def needs(self) -> Needs:

@@ -55,6 +55,7 @@ class Centralized(Algorithm[CentralizedState]):
     exact = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
         within("momentum", self.momentum, 0, 1)
 

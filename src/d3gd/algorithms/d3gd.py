@@ -8,7 +8,6 @@ import numpy as np
 from d3gd.algorithms.base import Algorithm, Gradient, Needs
 from d3gd.arrays import Floats
 from d3gd.distributed.received import Received
-from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.base import Now
 from d3gd.rules.exact import closest_combination
@@ -82,13 +81,13 @@ class D3GD(Algorithm[D3GDState]):
     relies_on = "y, a single product of weights, which freezes at the weights of the first iterations"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
         positive("refine_step", self.refine_step)
         within("anchor", self.anchor, 0, 1)
         within("participation", self.participation, 0, 1, closed="(]")
         one_of("perron", self.perron, ("tracked", "known"))
-        if self.rule not in ("decentralized", "global", "exact"):
-            raise SettingsError(f"rule = {self.rule!r}: choose 'decentralized', 'global' or 'exact'")
+        one_of("rule", self.rule, ("decentralized", "global", "exact"))
 
     @property
     def needs(self) -> Needs:

@@ -50,6 +50,7 @@ class DGD(Algorithm[Models]):
     relies_on = "columns that sum to one: averages over the received messages alone weight agents unequally"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
         one_of("combine", self.combine, ("before", "after"))
 

@@ -13,7 +13,7 @@ from d3gd.rules.scale import Perron, Scale, scale_by
 from d3gd.rules.updates import descended
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
-from d3gd.validation import one_of, positive, within
+from d3gd.validation import count, one_of, positive
 
 
 class DiDGDState(NamedTuple):
@@ -70,8 +70,9 @@ class DiDGD(Algorithm[DiDGDState]):
     averaged: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
-        within("warmup", self.warmup, 0, float("inf"))
+        count("warmup", self.warmup, least=0)
         one_of("perron", self.perron, ("tracked", "known"))
         if self.perron == "known" and (self.warmup or self.averaged):
             raise SettingsError('warmup and averaged have no effect with perron = "known"; drop them, or use "tracked"')

@@ -69,6 +69,7 @@ class DIGing(Algorithm[DIGingState]):
     exact = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
         one_of("combine", self.combine, ("before", "after", "both"))
         within("momentum", self.momentum, 0, 1)

@@ -56,6 +56,7 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
     exact = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
 
     def init(self, net: Network, x0: Floats) -> ExactDiffusionState:

@@ -86,6 +86,7 @@ class FROST(Algorithm[FROSTState]):
     exact = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("mixing", "fixed"))
         one_of("combine", self.combine, ("after", "before"))

@@ -88,6 +88,7 @@ class PerronD3GD(Algorithm[PerronState]):
     needs = "the network"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("auto", "planned", "local", "fixed"))
         one_of("combine", self.combine, ("after", "before"))

@@ -57,6 +57,7 @@ class PushDIGing(Algorithm[PushDIGingState]):
     exact = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
 
     def init(self, net: Network, x0: Floats) -> PushDIGingState:

@@ -71,6 +71,7 @@ class PushPull(Algorithm[PushPullState]):
     exact = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
         one_of("combine", self.combine, ("after", "before"))
         within("momentum", self.momentum, 0, 1)

@@ -55,6 +55,7 @@ class SGP(Algorithm[SGPState]):
     relies_on = "columns that sum to one: a lost message is lost mass"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("step_size", self.step_size)
 
     def init(self, net: Network, x0: Floats) -> SGPState:

@@ -43,6 +43,8 @@ def _called(args: Sequence[str], debug: bool) -> int:
         if debug:
             traceback.print_exc()
         return _say(f"error: {error if isinstance(error, D3GDError) else _usage(error, args)}", USAGE)
+    except KeyboardInterrupt:  # before or after the command, which turns it into an exit code
+        return _say("interrupted", INTERRUPTED)
     except MemoryError as error:
         return _say(f"error: out of memory ({error}); make the network or the data smaller", FAILED)
     except Exception as error:

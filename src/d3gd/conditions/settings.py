@@ -9,7 +9,7 @@ import numpy as np
 
 from d3gd.arrays import Bools
 from d3gd.digest import digest
-from d3gd.digraph import Digraph
+from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import GraphError, SettingsError
 from d3gd.validation import WHOLE, count, normalize, one_of, plain, shown, within
 
@@ -93,6 +93,8 @@ class Conditions:
         normalize(self)
         if self.graphs is not None and not callable(self.graphs):
             _require_graphs(self.graphs)
+        if not isinstance(self.absences, Sequence | np.ndarray) or isinstance(plain(self.absences), int | float):
+            raise SettingsError(f"absences = {shown(self.absences)}: give a list of (agent, first, until)")
         for absence in self.absences:
             numbers = [plain(number) for number in absence] if isinstance(absence, Sequence | np.ndarray) else []
             whole = [type(number) is int and 0 <= number <= WHOLE for number in numbers]
@@ -154,12 +156,7 @@ def _require_graphs(graphs: Any) -> None:
     if not graphs:
         raise SettingsError("graphs is empty; give at least one graph, or leave it out")
     for graph in graphs:
-        _require_graph(graph)
-
-
-def _require_graph(graph: Any) -> None:
-    if not isinstance(graph, Digraph):
-        raise SettingsError(f"graphs holds or returns {shown(graph)}; each must be a Digraph, like d3gd.graphs.ring(5)")
+        require_graph(graph, "a graph in the conditions", error=SettingsError)
 
 
 def mask(union: Digraph, part: Digraph) -> Bools:
@@ -170,7 +167,7 @@ def mask(union: Digraph, part: Digraph) -> Bools:
         >>> mask(union, Digraph.from_edges(3, [(1, 2)])).astype(int)
         array([1, 0, 0, 1, 1, 1])
     """
-    _require_graph(part)
+    require_graph(part, "a graph in the conditions", error=SettingsError)
     if part.n != union.n:
         raise GraphError(f"a graph in the conditions has {part.n} agents, the network has {union.n}; make them equal")
     foreign = part.keys[~np.isin(part.keys, union.keys)]

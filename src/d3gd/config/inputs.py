@@ -173,15 +173,14 @@ class _Link(NamedTuple):
 
 
 def _read_links(path: Path) -> list[_Link]:
-    rows = reading.rows(path, _LINKS, error=GraphError)
-    header = [name.strip() for name in rows[0][1]] if rows else []
+    header, rows = reading.table(path, _LINKS, error=GraphError)
     for name in ("source", "target"):
         if name not in header:
             raise GraphError(f"{path} has no column {name!r}; its first line has {shown(header)[1:-1] or 'none'}")
     places = [header.index(name) for name in ("source", "target")]
     weight = header.index("weight") if "weight" in header else None
     links = []
-    for line, row in rows[1:]:
+    for line, row in rows:
         source, target = (row[place].strip() if place < len(row) else "" for place in places)
         if not source or not target:
             raise GraphError(f"{path}, line {line}: a source or target is missing; fill it in")
@@ -246,7 +245,7 @@ def _size(pairs: Sequence[Sequence[Any]]) -> int:
 
 def _weight(link: _Link) -> float:
     with suppress(ValueError):
-        value = float(link.weight or "")
+        value = reading.number(link.weight or "")
         if math.isfinite(value):
             return value
     raise WeightsError(f"line {link.line}: the weight is {shown(link.weight)}; give every link a number")
@@ -268,7 +267,7 @@ def _read_sparse(path: Path) -> CSR:
 def _read_dense(path: Path) -> Floats:
     found = reading.rows(path, _DENSE, error=WeightsError)
     try:
-        rows = [[float(value) for value in row] for _, row in found]
+        rows = [[reading.number(value) for value in row] for _, row in found]
     except ValueError as error:
         raise WeightsError(f"{path} cannot be read ({shortened(str(error))}); give {_DENSE}") from error
     lengths = sorted({len(row) for row in rows})

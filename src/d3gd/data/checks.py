@@ -8,7 +8,7 @@ import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.errors import ProblemError
-from d3gd.validation import count, shown
+from d3gd.validation import count, reals, shown
 
 _LEAST_ALPHA = 1e-6  # already one class per agent; far below, logarithms overflow
 _MOST = 1 << 34  # numbers in one array: 128 GiB
@@ -30,10 +30,7 @@ def check_room(**sizes: int) -> None:
 
 def check_alpha(alpha: float | Sequence[float], agents: int) -> Floats:
     """Return one positive Dirichlet concentration per agent, from one number or one per agent."""
-    try:
-        values = np.asarray(alpha, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ProblemError(f"alpha = {shown(alpha)}; give one number, or one for each of {agents} agents") from None
+    values = reals("alpha", alpha, error=ProblemError)
     if values.shape not in ((), (agents,)):
         raise ProblemError(f"alpha has shape {values.shape}; give one number, or one for each of {agents} agents")
     if not (np.isfinite(values).all() and values.min() >= _LEAST_ALPHA):

@@ -8,7 +8,7 @@ import numpy as np
 from d3gd import reading
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.errors import ProblemError
-from d3gd.validation import CLASSES, shown
+from d3gd.validation import CLASSES, one_line, shortened, shown
 
 _TABLE = "a CSV file of numbers with a header line, as UTF-8 text"
 _ARCHIVE = "an NPZ file that numpy.savez wrote"
@@ -36,9 +36,9 @@ def read_table(path: str | Path, *, label: str) -> tuple[Floats, Ints]:
 
 
 def _read_csv(path: Path, label: str) -> tuple[Floats, Ints]:
-    (_, first), *rows = reading.rows(path, _TABLE, error=ProblemError) or [(0, [])]
-    header = [name.strip() for name in first]
+    header, rows = reading.table(path, _TABLE, error=ProblemError)
     _require(label, header, path, "column")
+    place, header = header.index(label), [_cited(name) for name in header]
     if not rows or len(header) < 2:
         raise ProblemError(f"{path} has {len(rows)} rows and {len(header)} columns; it needs samples and features")
     for line, row in rows:
@@ -54,7 +54,6 @@ def _read_csv(path: Path, label: str) -> tuple[Floats, Ints]:
         raise ProblemError(
             f"{path}, line {rows[row][0]}: {header[column]} is {table[row, column]}; fill or drop that row"
         )
-    place = header.index(label)
     labels = table[:, place]
     _require_classes(labels, lambda row: f"{path}, line {rows[row][0]}: {label}")
     return np.delete(table, place, axis=1), labels.astype(np.int64)
@@ -62,14 +61,14 @@ def _read_csv(path: Path, label: str) -> tuple[Floats, Ints]:
 
 def _numbers(row: list[str], header: list[str], where: str) -> list[float]:
     try:
-        return [float(value) for value in row]
+        return [reading.number(value) for value in row]
     except ValueError:
         for name, value in zip(header, row, strict=True):
             try:
-                float(value)
+                reading.number(value)
             except ValueError as error:
                 raise ProblemError(
-                    f"{where}: {name} is {value!r}; every value must be a number, classes too (0, 1, 2, ...)"
+                    f"{where}: {name} is {shown(value)}; every value must be a number, classes too (0, 1, 2, ...)"
                 ) from error
         raise
 
@@ -80,7 +79,7 @@ def _read_npz(path: Path, label: str) -> tuple[Floats, Ints]:
     others = [name for name in arrays if name != label]
     if len(others) != 1:
         raise ProblemError(f"{path} holds the arrays {shown(list(arrays))}; keep '{label}' and one with the features")
-    return _checked_npz(arrays[others[0]], arrays[label], path, others[0], label)
+    return _checked_npz(arrays[others[0]], arrays[label], path, _cited(others[0]), label)
 
 
 def _checked_npz(X: Array, y: Array, path: Path, name: str, label: str) -> tuple[Floats, Ints]:
@@ -99,6 +98,7 @@ def _checked_npz(X: Array, y: Array, path: Path, name: str, label: str) -> tuple
 
 def _require_classes(labels: Array, where: Callable[[int], str]) -> None:
     """Raise an error unless labels number classes 0, 1, ..., most of which have samples."""
+    labels = labels.astype(np.float64) if labels.dtype.kind == "f" else labels  # 65,536 exceeds float16
     wrong = np.flatnonzero(~((labels >= 0) & (labels == np.floor(labels))))
     if wrong.size:
         raise ProblemError(
@@ -114,4 +114,8 @@ def _require_classes(labels: Array, where: Callable[[int], str]) -> None:
 
 def _require(label: str, names: list[str], path: Path, what: str) -> None:
     if label not in names:
-        raise ProblemError(f"{path} has no {what} '{label}'; it has {', '.join(names) or 'none'}")
+        raise ProblemError(f"{path} has no {what} '{label}'; it has {_cited(', '.join(names)) or 'none'}")
+
+
+def _cited(name: str) -> str:
+    return shortened(one_line(name))

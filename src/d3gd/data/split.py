@@ -99,6 +99,7 @@ def hold_out(X: Array, y: Array, *, fraction: float, seed: int = 0) -> tuple[tup
     X, y = _labelled(X, y)
     if not (is_number(fraction) and 0.0 <= fraction < 1.0):
         raise ProblemError(f"fraction = {shown(fraction)}; the share held out is at least 0 and below 1")
+    fraction = float(fraction)
     labels, counts = np.unique(y, return_counts=True)
     wanted = fraction * counts
     shares = np.floor(wanted).astype(np.int64)

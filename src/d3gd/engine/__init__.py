@@ -16,6 +16,7 @@ from d3gd.engine.keeper import Keeper
 from d3gd.engine.loop import Ending, loop
 from d3gd.engine.recorder import Callback, Recorder
 from d3gd.engine.setup import Setup, set_up
+from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.kernels.threads import threads
 from d3gd.metrics import Log, Metric
@@ -23,7 +24,7 @@ from d3gd.result import Result
 from d3gd.runs.progress import progress_bar
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
-from d3gd.validation import count, one_of
+from d3gd.validation import count, one_of, shown
 
 __all__ = ["Callback", "run"]
 
@@ -99,6 +100,8 @@ def run(
     count("every", every, least=1)
     count("seed", seed, least=0)
     count("checkpoint_every", 1 if checkpoint_every is None else checkpoint_every, least=1)
+    if not isinstance(notes, Mapping | None):
+        raise SettingsError(f"notes = {shown(notes)}: give a mapping of names to values")
     ranks = transport or Alone()
     setup, start = set_up(
         algorithm,

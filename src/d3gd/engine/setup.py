@@ -14,6 +14,7 @@ from d3gd.conditions import Conditions
 from d3gd.conditions.method import Under
 from d3gd.conditions.network import ConditionedNetwork
 from d3gd.digest import digest
+from d3gd.digraph import require_graph
 from d3gd.distributed.halo import Halo
 from d3gd.distributed.parts import divided
 from d3gd.engine.checks import require_declared
@@ -25,6 +26,7 @@ from d3gd.problems import Problem
 from d3gd.problems.checks import check_returned
 from d3gd.runs import files
 from d3gd.transports.base import Transport
+from d3gd.validation import reals
 
 _RUNAWAY = 1e12  # growth of a model beyond its start at which the run counts as diverged
 
@@ -130,6 +132,7 @@ def set_up(
     The initial models are as large as the current ones, so the caller should not keep them.
     """
     with transport.together():
+        require_graph(graph)
         graph.require_strongly_connected()
         matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
         require_admissible(algorithm, graph, matrix)
@@ -167,7 +170,7 @@ def _start(n: int, problem: Any, x0: Floats | None, dtype: Any) -> Floats:
     shape = (n, problem.dim)
     if x0 is None and isinstance(problem, Problem):
         x0 = check_returned(problem.start(), shape[1:], f"{type(problem).__name__}.start")
-    start = np.zeros(shape) if x0 is None else np.asarray(x0, dtype=np.float64)
+    start = np.zeros(shape) if x0 is None else reals("x0", x0, error=ProblemError)
     if start.shape not in (shape, shape[1:]):
         raise ProblemError(f"x0 has shape {start.shape}; give {shape}, or {shape[1:]} to start all agents at one model")
     if not np.isfinite(start).all():

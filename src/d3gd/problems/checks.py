@@ -8,7 +8,7 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.data.checks import check_labels
 from d3gd.errors import ProblemError
-from d3gd.validation import count, not_negative
+from d3gd.validation import count, not_negative, reals
 
 MOST_DRAWN = 1 << 20  # samples in a mini-batch of one agent
 
@@ -82,13 +82,12 @@ def check_samples(X: Array, y: Array, name: str) -> tuple[Floats, Ints]:
         y: Labels, shape (samples,).
         name: Their owner, for messages.
     """
-    X, y = np.asarray(X), np.asarray(y)
+    X, y = reals(f"X of {name}", X, error=ProblemError), np.asarray(y)
     if X.ndim != 2 or X.size == 0 or y.shape != X.shape[:1]:
         raise ProblemError(
             f"{name} has X of shape {X.shape} and y of shape {y.shape}; "
             "pass (samples, features) and (samples,) with at least one sample"
         )
     labels = check_labels(y, name)
-    X = X.astype(np.float64)
     check_finite(X, f"X of {name}", ("sample", "feature"))
     return X, labels

@@ -10,9 +10,11 @@ import numpy as np
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.data.mixture import mixture_with_test_set
 from d3gd.digest import digest
+from d3gd.errors import ProblemError
 from d3gd.problems.base import Sourced, as_bytes
 from d3gd.problems.checks import check_batch, check_regularization
 from d3gd.random import keyed_choices
+from d3gd.validation import count
 
 _CACHED = 1 << 16  # numbers that fit in the cache
 _CHUNK = 1 << 22  # limit on the numbers in a temporary array of a metric
@@ -52,7 +54,8 @@ class LinearClassification(Sourced):
     ) -> None:
         self.X, self.y, self.sizes, self.test, self.agent_ids = X, y, sizes, test, agent_ids
         self.agents, self.longest, self.features = X.shape
-        self.classes, self.seed = int(classes), int(seed)
+        self.classes = count("classes", classes, least=1, error=ProblemError)
+        self.seed = count("seed", seed, least=0)
         self.dim = self.classes * self.features
         self.regularization, self.batch = check_regularization(regularization), check_batch(batch)
         self._last: tuple[Floats, Floats] | None = None

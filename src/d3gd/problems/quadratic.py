@@ -11,7 +11,7 @@ from d3gd.errors import ProblemError
 from d3gd.problems.base import Sourced, as_bytes
 from d3gd.problems.checks import check_finite
 from d3gd.random import generator
-from d3gd.validation import is_positive, not_negative, shown
+from d3gd.validation import is_positive, not_negative, reals, shown
 
 _TAG = 3  # distinguishes these draws from those of other generators with the same seed
 
@@ -36,8 +36,8 @@ class Quadratic(Sourced):
     """
 
     def __init__(self, Q: Floats, b: Floats) -> None:
-        Q = np.ascontiguousarray(Q, dtype=np.float64)
-        b = np.ascontiguousarray(b, dtype=np.float64)
+        Q = np.ascontiguousarray(reals("Q", Q, error=ProblemError))
+        b = np.ascontiguousarray(reals("b", b, error=ProblemError))
         if b.ndim != 2 or b.size == 0 or Q.shape != (*b.shape, b.shape[1]):
             raise ProblemError(
                 f"Q of shape {Q.shape} and b of shape {b.shape} do not match; pass (agents, dim, dim) and (agents, dim)"
@@ -133,7 +133,7 @@ def quadratic(
     check_sizes(agents=agents, dim=dim)
     if not (is_positive(conditioning) and conditioning >= 1.0):
         raise ProblemError(f"conditioning = {shown(conditioning)}; it is a ratio of eigenvalues, 1 or more")
-    not_negative("heterogeneity", heterogeneity, error=ProblemError)
+    conditioning, heterogeneity = float(conditioning), not_negative("heterogeneity", heterogeneity, error=ProblemError)
     chosen = check_block(block, agents)
     check_room(agents=len(chosen), rows=dim, columns=dim)
     spectrum = np.geomspace(1.0, 1.0 / conditioning, dim)

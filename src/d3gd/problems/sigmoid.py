@@ -13,6 +13,7 @@ from d3gd.errors import ProblemError
 from d3gd.kernels import Meter
 from d3gd.problems.checks import check_finite, check_ids, check_samples
 from d3gd.problems.classification import LinearClassification, of_mixture, real, row_slices
+from d3gd.validation import count, reals
 
 
 def slope(s: Any) -> Any:
@@ -59,13 +60,13 @@ class SigmoidClassification(LinearClassification):
         test: tuple[Floats, Ints] | None = None,
         agent_ids: Ints | Sequence[int] | None = None,
     ) -> None:
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+        X, y = reals("X", X, error=ProblemError), np.asarray(y)
         if X.ndim != 3 or X.size == 0 or y.shape != X.shape[:2] or y.dtype.kind not in "iu":
             raise ProblemError(
                 f"X of shape {X.shape} and y of shape {y.shape} and type {y.dtype} do not match; "
                 "pass floats of shape (agents, samples, features) and integers of shape (agents, samples)"
             )
-        ids = check_ids(agent_ids, len(X))
+        ids, classes = check_ids(agent_ids, len(X)), count("classes", classes, least=1, error=ProblemError)
         check_finite(X, "X", ("agent", "sample", "feature"), ids)
         if y.min() < 0 or y.max() >= classes:
             agent, sample = (int(p) for p in np.argwhere((y < 0) | (y >= classes))[0])

@@ -11,7 +11,7 @@ from d3gd.data.checks import check_room
 from d3gd.errors import ProblemError
 from d3gd.problems.checks import check_ids, check_samples
 from d3gd.problems.classification import LinearClassification, real, row_slices
-from d3gd.validation import CLASSES
+from d3gd.validation import CLASSES, count
 
 Part = tuple[Array, Array]
 
@@ -181,7 +181,8 @@ def softmax_regression(
     names = [name for name, _ in named] + ["the test set"]
 
     features = pairs[0][0].shape[1]
-    classes = class_count([y for _, y in everything]) if classes is None else int(classes)
+    found = class_count([y for _, y in everything]) if classes is None else classes
+    classes = count("classes", found, least=1, error=ProblemError)
     for name, (X, y) in zip(names, everything, strict=False):
         if X.shape[1] != features:
             raise ProblemError(

@@ -6,14 +6,16 @@ import numpy as np
 
 from d3gd.arrays import Bools, Floats, Ints
 from d3gd.errors import SettingsError
-from d3gd.validation import within
+from d3gd.validation import is_number, shown, within
 
 
 def require_pruning(prune: float, sharpness: float) -> None:
     """Raise an error unless the settings leave links and prefer to prune those between similar values."""
     within("prune", prune, 0, 1)
-    if isinstance(sharpness, bool) or not isinstance(sharpness, (int, float)) or not sharpness >= 0:
-        raise SettingsError(f"sharpness = {sharpness!r}: it must be 0 or more; inf prunes the most similar neighbours")
+    if not (is_number(sharpness) and sharpness >= 0):
+        raise SettingsError(
+            f"sharpness = {shown(sharpness)}: it must be 0 or more; inf prunes the most similar neighbours"
+        )
 
 
 def order(distances: Floats, unit: Floats | float, sharpness: float, draws: Floats) -> Floats:

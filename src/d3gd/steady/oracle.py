@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from d3gd.arrays import CSR, Floats
-from d3gd.digraph import Digraph
-from d3gd.errors import D3GDError, ProblemError
+from d3gd.digraph import Digraph, require_graph
+from d3gd.errors import D3GDError
 from d3gd.spectrum import as_weights, perron
 from d3gd.steady.planner import Planner
 from d3gd.steady.state import SteadyState, mixing
-from d3gd.validation import one_of, within
+from d3gd.validation import constant, one_of, rows_per_agent, within
 from d3gd.weights import check, metropolis, uniform
 
 Combine: TypeAlias = Literal["before", "after"]
@@ -175,9 +175,11 @@ def optimal_weights(
         >>> best.value < best.metropolis
         True
     """
+    require_graph(graph)
     graph.require_strongly_connected()
-    _require(graph.n, G, combine)
+    G, step_size = _checked(graph.n, G, step_size, combine)
     within("least", least, 0, 1)
+    least = float(least)
     starts = [metropolis(graph), uniform(graph)] + ([] if start is None else [check(start, graph)])
     before = steady_disagreement(starts[0], G, step_size, combine)
     size = float(np.linalg.norm(G))
@@ -207,20 +209,18 @@ def optimal_weights(
 def _settled(A: CSR | Floats, G: Floats, step_size: float, combine: Combine) -> tuple[CSR, SteadyState]:
     """Return the checked weights and their steady state; pi is accurate also for starved agents."""
     weights = as_weights(A)
-    _require(weights.shape[0], G, combine)
+    G, step_size = _checked(weights.shape[0], G, step_size, combine)
     pi = perron(weights)
     Z, _ = mixing(weights.toarray())
     return weights, SteadyState(Z, pi, G, step_size, combine == "after")
 
 
-def _require(n: int, G: Floats, combine: Combine) -> None:
+def _checked(n: int, G: Floats, step_size: float, combine: Combine) -> tuple[Floats, float]:
+    """Return gradients and a step size that can be used, or raise an error."""
     if n > DENSE_UP_TO:
         raise D3GDError(
             f"the steady state of {n} agents takes arrays of {n} x {n}; it is computed up to {DENSE_UP_TO} agents: "
             f"choose a smaller graph"
         )
     one_of("combine", combine, ("before", "after"))
-    if G.ndim != 2 or G.shape[0] != n:
-        raise ProblemError(f"the gradients have shape {G.shape}; give one row for each of the {n} agents")
-    if not np.isfinite(G).all():
-        raise ProblemError("the gradients hold NaN or infinite numbers; give finite ones")
+    return rows_per_agent("gradients", G, n), constant("step_size", step_size)

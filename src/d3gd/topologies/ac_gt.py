@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats, Ints
-from d3gd.digraph import Digraph, as_count
+from d3gd.digraph import Digraph, as_count, require_graph
 from d3gd.random import keyed_uniform
 from d3gd.rules.pruning import given_up, order, require_pruning
-from d3gd.topologies.base import Topology, rows_per_agent
-from d3gd.validation import WHOLE
+from d3gd.topologies.base import Topology
+from d3gd.validation import WHOLE, rows_per_agent
 from d3gd.weights import metropolis
 
 
@@ -54,10 +54,12 @@ def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float
         Shah, Berahas and Bollapragada, *Adaptive consensus: a network pruning approach for decentralized optimization*,
         arXiv 2309.02626, 2023.
     """
+    require_graph(graph)
     graph.require_undirected("AC-GT", "stl_fw, which chooses its own links")
     graph.require_strongly_connected()
-    rows = rows_per_agent(values, "values", graph.n)
+    rows = rows_per_agent("values", values, graph.n)
     require_pruning(prune, sharpness)
+    prune, sharpness = float(prune), float(sharpness)
     seed = as_count(seed, "seed", at_least=0, at_most=WHOLE)
     if graph.link_count == 0:
         return Topology(graph, metropolis(graph))

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Floats, Ints
-from d3gd.digraph import Digraph
+from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import GraphError
 from d3gd.validation import patience
 from d3gd.weights import metropolis
@@ -109,6 +109,7 @@ def certified_mixing(graph: Digraph) -> FastestMixing:
         >>> bool(best.slem < 1e-8), bool(best.gap < 1e-7)
         (True, True)
     """
+    require_graph(graph)
     graph.require_undirected("fastest mixing", "metropolis weights")
     graph.require_strongly_connected()
     known = metropolis(graph)

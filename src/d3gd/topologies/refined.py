@@ -3,14 +3,13 @@
 import numpy as np
 
 from d3gd.arrays import CSR, Array, Floats
-from d3gd.digraph import Digraph
+from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import D3GDError, ProblemError
 from d3gd.problems.base import Problem
 from d3gd.problems.checks import check_returned
 from d3gd.steady.oracle import DENSE_UP_TO, Combine
 from d3gd.steady.planner import Planner
-from d3gd.topologies.base import rows_per_agent
-from d3gd.validation import one_of, within
+from d3gd.validation import one_of, reals, rows_per_agent, within
 from d3gd.weights import check, metropolis
 
 _DRAWS = 8  # mini-batches from which the gradients' variance is estimated
@@ -67,6 +66,7 @@ def refined(
     References:
         The D3GD paper for the idea of data-dependent weights; the objective is this library's own.
     """
+    require_graph(graph)
     graph.require_strongly_connected()
     if graph.n > DENSE_UP_TO:
         raise D3GDError(
@@ -76,6 +76,7 @@ def refined(
     one_of("combine", combine, ("after", "before"))
     within("anchor", anchor, 0, 1)
     within("least", least, 0, 1)
+    anchor, least = float(anchor), float(least)
     first = metropolis(graph) if start is None else check(start, graph)
     G, variance = _gradients(graph, data, at)
     size = float(np.sum(G**2) + np.sum(variance))
@@ -104,10 +105,10 @@ def _gradients(graph: Digraph, data: Problem | Array, at: Floats | None) -> tupl
     if not isinstance(data, Problem):
         if at is not None:
             raise ProblemError("at is for the gradients of a problem, but gradients were given; leave it out")
-        return rows_per_agent(data, "gradients", graph.n), np.zeros(graph.n)
+        return rows_per_agent("gradients", data, graph.n), np.zeros(graph.n)
     if data.agents != graph.n:
         raise ProblemError(f"the problem has {data.agents} agents and the graph {graph.n}; make them the same")
-    point = np.zeros(data.dim) if at is None else np.asarray(at, dtype=np.float64)
+    point = np.zeros(data.dim) if at is None else reals("at", at, error=ProblemError)
     if point.shape not in ((data.dim,), (data.agents, data.dim)):
         raise ProblemError(
             f"at has shape {point.shape}; give one model, ({data.dim},), or one per agent, ({data.agents}, {data.dim})"
@@ -117,6 +118,6 @@ def _gradients(graph: Digraph, data: Problem | Array, at: Floats | None) -> tupl
     def gradients(k: int | None) -> Array:
         return check_returned(data.gradients(x, k), x.shape, f"{type(data).__name__}.gradients")
 
-    G = rows_per_agent(gradients(None).copy(), "gradients", graph.n)  # the problem may reuse its buffer
+    G = rows_per_agent("gradients", gradients(None).copy(), graph.n)  # the problem may reuse its buffer
     draws = [np.sum((gradients(k) - G) ** 2, axis=1) for k in range(_DRAWS)]
     return G, np.mean(draws, axis=0)

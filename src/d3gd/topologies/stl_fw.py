@@ -5,10 +5,11 @@ import numpy as np
 from d3gd.arrays import Array, Floats
 from d3gd.digraph import Digraph, as_count
 from d3gd.errors import GraphError, ProblemError
-from d3gd.topologies.base import Topology, rows_per_agent
-from d3gd.validation import not_negative, patience
+from d3gd.topologies.base import Topology
+from d3gd.validation import patience, rows_per_agent, within
 
 _SUMS = 1e-6  # tolerance of row sums of proportions
+_MOST = 1e100  # of lam: the objective holds its product with n
 _SETTLED = 1e-14  # relative to the objective: for smaller gains, rounding would choose the links
 
 
@@ -56,7 +57,7 @@ def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
     """
     shares = _checked_proportions(proportions)
     budget = as_count(budget, "budget")
-    _require_lam(lam)
+    lam = _checked_lam(lam)
     centred = shares - shares.mean(axis=0)
     n = len(centred)
     patience(f"STL-FW for {n:,} agents", 20.0 * budget * n**3, "choose a smaller budget")
@@ -87,7 +88,7 @@ def stl_fw_objective(weights: Array, proportions: Array, *, lam: float = 0.1) ->
     from d3gd.spectrum import as_weights
 
     shares = _checked_proportions(proportions)
-    _require_lam(lam)
+    lam = _checked_lam(lam)
     return _objective(as_weights(weights).toarray(), shares - shares.mean(axis=0), lam)
 
 
@@ -139,7 +140,7 @@ def _groups(W: Floats) -> int:
 
 
 def _checked_proportions(proportions: Array) -> Floats:
-    shares = rows_per_agent(proportions, "class proportions")
+    shares = rows_per_agent("class proportions", proportions)
     if shares.min() < 0:
         agent, label = (int(place) for place in np.argwhere(shares < 0)[0])
         raise ProblemError(
@@ -155,5 +156,6 @@ def _checked_proportions(proportions: Array) -> Floats:
     return shares
 
 
-def _require_lam(lam: float) -> None:
-    not_negative("lam", lam)
+def _checked_lam(lam: float) -> float:
+    within("lam", lam, 0, _MOST, closed="[]")
+    return float(lam)

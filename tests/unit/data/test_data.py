@@ -174,6 +174,8 @@ CSV_ERRORS = {
     "a,kind\n1,-1\n": "line 2: kind is -1",
     "a,kind\n1,cat\n": "line 2: kind is 'cat'",
     "a,kind\n,1\n": "line 2: a is ''",
+    "a,kind\n1_0,1\n": "line 2: a is '1_0'",
+    "a,a,kind\n1,2,0\n": "two columns 'a'",
     "a,kind\n1,0\n\n1,2,3\n": "line 4: 3 values under 2 columns",
 }
 

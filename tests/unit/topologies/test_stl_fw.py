@@ -131,7 +131,7 @@ def test_methods_run_with_its_links_and_weights() -> None:
         ([[30, 70], [50, 50]], {}, "class proportions of agent 0 sum to 100"),
         ([[1.5, -0.5], [0.5, 0.5]], {}, "-0.5 at agent 0, class 1"),
         ([0.5, 0.5], {}, "shape .2,.; give one row"),
-        ([["a"]], {}, "not numbers"),
+        ([["a"]], {}, "real numbers"),
         ([[1.0, 0.0], [0.0, 1.0]], {"budget": 0}, "budget = 0: it must be a whole number, 1 or more"),
         ([[1.0, 0.0], [0.0, 1.0]], {"budget": 1.5}, "budget = 1.5"),
         ([[1.0, 0.0], [0.0, 1.0]], {"lam": -1.0}, "lam = -1.0"),
