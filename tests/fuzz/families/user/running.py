@@ -62,7 +62,7 @@ class Signs(Problem):
         self.calls = 0
 
     def gradients(self, x: Any, k: int | None = None) -> Any:
-        g = np.sign(x - TARGETS)
+        g = np.sign(x - TARGETS)  # user code
         if self.mutate:
             x += 1.0  # user code
         if k is None:
