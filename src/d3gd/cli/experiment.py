@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from d3gd.cli.base import DIVERGED, INTERRUPTED, TERMINATED, USAGE, StoppedError, app
-from d3gd.errors import D3GDError, RecordError
+from d3gd.errors import D3GDError, RecordError, printable
 
 _EXAMPLE = Path(__file__).parents[1] / "config" / "example.toml"
 
@@ -141,9 +141,9 @@ def plot(
     from d3gd.runs.folder import is_finished
 
     finished = [run for run in runs if is_finished(run)]
-    if finished and len(finished) < len(runs):
-        left_out = ", ".join(str(run) for run in runs if run not in finished)
-        print(f"skipped, not finished: {left_out}", file=sys.stderr)
     results = labels_of((run.resolve().name, Result.load(run)) for run in finished or runs)
     plot_runs(results, out, metrics=metric or (), x=x.value)
+    if finished and len(finished) < len(runs):
+        left_out = ", ".join(str(run) for run in runs if run not in finished)
+        print(printable(f"skipped, not finished: {left_out}"), file=sys.stderr)
     print(f"wrote {out}")

@@ -91,3 +91,12 @@ def check_samples(X: Array, y: Array, name: str) -> tuple[Floats, Ints]:
     labels = check_labels(y, name)
     check_finite(X, f"X of {name}", ("sample", "feature"))
     return X, labels
+
+
+def check_test(test: Any) -> tuple[Floats, Ints]:
+    """Return the features and labels of a test set."""
+    if not isinstance(test, (tuple, list)) or len(test) != 2:
+        found = f"a {type(test).__name__}" + (f" of {len(test)}" if isinstance(test, (tuple, list)) else "")
+        raise ProblemError(f"the test set is {found}; give a pair (X, y) of features and labels")
+    X, y = test
+    return check_samples(X, y, "the test set")

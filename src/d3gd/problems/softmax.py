@@ -9,7 +9,7 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.data.checks import check_room
 from d3gd.errors import ProblemError
-from d3gd.problems.checks import check_ids, check_samples
+from d3gd.problems.checks import check_ids, check_samples, check_test
 from d3gd.problems.classification import LinearClassification, real, row_slices
 from d3gd.validation import CLASSES, count
 
@@ -176,7 +176,7 @@ def softmax_regression(
     ids = check_ids(agent_ids, len(parts))
     named = [(f"agent {agent}", part) for agent, part in zip(ids.tolist(), parts, strict=True)]
     pairs = [check_samples(X, y, name) for name, (X, y) in named]
-    held_out = None if test is None else check_samples(*test, "the test set")
+    held_out = None if test is None else check_test(test)
     everything = pairs if held_out is None else [*pairs, held_out]
     names = [name for name, _ in named] + ["the test set"]
 
