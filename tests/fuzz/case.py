@@ -27,7 +27,7 @@ FAILURES = (TRACEBACK, UNCLEAR, CRASH, MEMORY, HANG, SILENT)
 
 _LONGEST = 2000  # characters that one line of an error may take
 _INTERNAL = re.compile(r"this should not happen|Traceback|internal error|\b[A-Z]\w*Warning:")
-_NOTES = ("nothing to resume in ", "left out, not finished: ", "warning: ")  # lines that may precede an error
+_NOTES = ("nothing to resume in ", "skipped, not finished: ", "warning: ")  # lines that may precede an error
 _PIPE = 1 << 20
 _NOBODY = 65534
 
@@ -167,6 +167,8 @@ class Case:
                 return RIGHT, function(*args, **kwargs)
         except D3GDError as error:
             text = str(error)
+            for typed in filter(None, (value for value in kwargs.values() if isinstance(value, str))):
+                text = text.replace(typed, "...")  # what the user has typed is no surprise
             require_printable(text)
             if len(text) > _LONGEST or len(text.splitlines()) != 1:
                 raise BrokenError(UNCLEAR, f"{type(error).__name__} is no single line: {_shown(text)}") from None

@@ -16,7 +16,16 @@ pytestmark = [
     pytest.mark.xdist_group("fuzz"),
     pytest.mark.skipif(sys.platform != "linux", reason="attacks use Linux's limits, pipes and processes"),
 ]
-CASES = {"toml": 50, "files": 50, "flips": 40, "comparisons": 10, "folders": 8, "cli": 40, "api": 80, "user": 100}
+CASES = {
+    "toml": 50,
+    "files": 50,
+    "flips": 25,
+    "comparisons": 6,
+    "folders": 6,
+    "cli": 40,
+    "api": 80,
+    "user": 100,
+}
 
 
 @pytest.fixture(scope="module")

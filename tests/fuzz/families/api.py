@@ -34,9 +34,7 @@ _SIZES |= {"iterations", "seeds", "budget"}
 
 
 def prepare(home: Path) -> None:
-    for call in calls().values():
-        if call.weight >= 1:
-            call.function(**call.arguments)
+    calls()
 
 
 def case(case: Case) -> str:

@@ -22,7 +22,7 @@ _WAYS = {
 
 
 def prepare(home: Path) -> None:
-    run(Signs(lambda g: g, 0))
+    run(Signs())
 
 
 def case(case: Case) -> str:

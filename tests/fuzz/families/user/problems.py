@@ -32,7 +32,7 @@ def gradients_changed(case: Case) -> str:
     method = _method(rng)
     case.tell(f"gradients from iteration {since} on: {name if way == 'returns' else way}; {type(method).__name__}")
     if way == "mutates its input":
-        verdict, found = case.attempt(run, Signs(lambda g: g, 0, mutate=True), method=method)
+        verdict, found = case.attempt(run, Signs(mutate=True), method=method)
         return REFUSED if verdict == REFUSED else settle(EQUAL, found, lambda: plain(method))
     if way == "reuses a buffer":
         buffer = np.empty((N, D))
@@ -106,15 +106,12 @@ def functions(case: Case) -> str:
 class _Told(Signs):
     """The same with a loss, which is changed instead."""
 
-    def __init__(self, change: Change, since: int) -> None:
-        super().__init__(lambda g: g, 0)
+    def __init__(self, change: Change) -> None:
+        super().__init__()
         self.change_loss = change
-        self.records = 0
-        self.first = since
 
     def losses(self, x: Any) -> Any:
-        losses = np.round(np.abs(x - TARGETS).sum(axis=1))
-        return self.change_loss(losses)
+        return self.change_loss(np.round(np.abs(x - TARGETS).sum(axis=1)))
 
 
 def losses_changed(case: Case) -> str:
@@ -123,17 +120,17 @@ def losses_changed(case: Case) -> str:
     name = rng.choice([name for name in CHANGES if name not in (*SPECIAL, "one column")])
     expected, change = CHANGES[name]
     case.tell(f"losses return {name}")
-    verdict, found = case.attempt(run, _Told(change, 0), out=rng.choice([None, "run"]))
+    verdict, found = case.attempt(run, _Told(change), out=rng.choice([None, "run"]))
     if verdict == REFUSED:
         return REFUSED
-    return settle(expected, found, lambda: run(_Told(lambda g: g, 0)))
+    return settle(expected, found, lambda: run(_Told(lambda losses: losses)))
 
 
 def attributes(case: Case) -> str:
     """Sizes, starts and accuracies of a problem of one's own that are not what they should be."""
     rng = case.rng
     name = rng.choice(["agents", "dim", "start", "accuracies"])
-    problem = Signs(lambda g: g, 0)
+    problem = Signs()
     if name in ("agents", "dim"):
         old = getattr(problem, name)
         value = rng.choice(
@@ -154,4 +151,4 @@ def attributes(case: Case) -> str:
     verdict, found = case.attempt(run, problem)
     if verdict == REFUSED:
         return REFUSED
-    return settle(expected if name != "accuracies" else EITHER, found, lambda: run(Signs(lambda g: g, 0)))
+    return settle(expected if name != "accuracies" else EITHER, found, lambda: run(Signs()))

@@ -69,7 +69,7 @@ def metrics_changed(case: Case) -> str:
     metrics = {name: values[value], **dict.fromkeys(shown, d3gd.metrics.METRICS["disagreement"])}
     target = rng.choice([None, None, {name: 0.5}])
     case.tell(f"metric {name!r} returns {value}, target {target}")
-    verdict, found = case.attempt(run, Signs(lambda g: g, 0), metrics=metrics, out="run", target=target)
+    verdict, found = case.attempt(run, Signs(), metrics=metrics, out="run", target=target)
     if verdict == REFUSED:
         return REFUSED
     verdict, loaded = case.attempt(Result.load, "run")
@@ -124,5 +124,5 @@ def others(case: Case) -> str:
         settings |= {"x0": np.full(D, x0), "dtype": rng.choice(["float32", "float64"])}
         told = f"{x0} in {settings['dtype']}"
     case.tell(f"{way}: {told}"[:150])
-    verdict, found = case.attempt(run, Signs(lambda g: g, 0), **settings)
+    verdict, found = case.attempt(run, Signs(), **settings)
     return REFUSED if verdict == REFUSED else settle(expected, found, lambda: None)

@@ -56,19 +56,15 @@ SPECIAL = ("masked", "transposed", "infinite", "huge", "NaN")  # of interest in 
 class Signs(Problem):
     """Gradients of the distance in the 1-norm, changed from some evaluation on."""
 
-    def __init__(self, change: Change, since: int, mutate: bool = False) -> None:
+    def __init__(self, change: Change = lambda g: g, since: int = 0, *, mutate: bool = False) -> None:
         self.agents, self.dim = N, D
         self.change, self.since, self.mutate = change, since, mutate
-        self.calls = 0
 
     def gradients(self, x: Any, k: int | None = None) -> Any:
-        g = np.sign(x - TARGETS)
+        g = np.sign(x - TARGETS)  # user code
         if self.mutate:
             x += 1.0  # user code
-        if k is None:
-            return g
-        self.calls += 1
-        return self.change(g) if k >= self.since else g
+        return g if k is None or k < self.since else self.change(g)
 
 
 def run(problem: Any, **settings: Any) -> Any:
@@ -77,7 +73,7 @@ def run(problem: Any, **settings: Any) -> Any:
 
 
 def plain(method: Any) -> Any:
-    return run(Signs(lambda g: g, 0), method=method)
+    return run(Signs(), method=method)
 
 
 def settle(expected: str, found: Any, control: Callable[[], Any]) -> str:
