@@ -284,6 +284,8 @@ def as_weights(matrix: CSR | Floats) -> CSR:
         if np.iscomplexobj(given):
             raise TypeError
         if issparse(given) and given.format in ("csr", "csc", "bsr"):
+            if (given.indptr[1:] < given.indptr[:-1]).any():  # SciPy looks for it only if the last one is positive
+                raise ValueError
             given.check_format(full_check=True)  # or compiled code would index out of bounds
         A: Any = csr_array(given, dtype=np.float64, copy=True)
     except (TypeError, ValueError):

@@ -28,6 +28,8 @@ def read_table(path: str | Path, *, label: str) -> tuple[Floats, Ints]:
     Returns:
         Features of shape (samples, features) and labels of shape (samples,).
     """
+    if not isinstance(path, (str, Path)):
+        raise ProblemError(f"path is a {type(path).__name__}; give the name of a .csv or .npz file")
     path = Path(path)
     readers = {".csv": _read_csv, ".npz": _read_npz}
     if path.suffix.lower() not in readers:

@@ -1,6 +1,7 @@
 """The records of a run, and when they end it."""
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,7 +13,7 @@ from d3gd.errors import SettingsError
 from d3gd.metrics import Log, Snapshot
 from d3gd.result import Status
 from d3gd.runs.progress import Show
-from d3gd.validation import shown
+from d3gd.validation import is_number, plain, shown
 
 Callback: TypeAlias = Callable[[Snapshot], bool | None]
 
@@ -122,9 +123,8 @@ def _require_targets(target: Mapping[str, float], names: Sequence[str]) -> None:
             raise SettingsError(
                 f"target names {name!r}, which this run does not record; choose from {', '.join(names)}"
             )
-        number = isinstance(level, (int, float, np.number)) and not isinstance(level, bool)
-        if not number or math.isnan(level):
-            raise SettingsError(f"target {name} = {level!r}: it must be a number; try 1e-3")
+        if not is_number(level) or not (abs(plain(level)) <= sys.float_info.max or abs(plain(level)) == math.inf):
+            raise SettingsError(f"target {name} = {shown(level)}: it must be a number; try 1e-3")
 
 
 def _headline(row: Mapping[str, Any]) -> str:
