@@ -159,7 +159,7 @@ def ACGT(setting, A, C, gradients, X, T):
 
 
 def PushPull(setting, A, C, gradients, X, T):
-    """Pu, Shi, Xu and Nedić, eq. (3); AB and ABm of Xin and Khan mix before the step."""
+    """Pu, Shi, Xu and Nedić, eq. (3); AB of Xin and Khan mixes before the step."""
     n = len(X)
     alpha = setting.step_size / (n * perron(A) @ perron(C.T))
     before = setting.combine == "before"
@@ -167,7 +167,7 @@ def PushPull(setting, A, C, gradients, X, T):
         gradients,
         X,
         T,
-        setting.momentum,
+        0.0,
         (lambda X, S: A @ X - alpha * S) if before else (lambda X, S: A @ (X - alpha * S)),
         lambda S, new, G, k: C @ S + new - G,
     )
@@ -197,12 +197,11 @@ def FROST(setting, A, C, gradients, X, T):
         return G / y[:, None]
 
     before = setting.combine == "before"
-    U = was = X
-    G = gradients(X)
+    U, G = X, gradients(X)
     S = scaled(G, 0)
     path = [X]
     for k in range(T):
-        U, was = (A @ U - alpha * S if before else A @ (U - alpha * S)) + setting.momentum * (U - was), U
+        U = A @ U - alpha * S if before else A @ (U - alpha * S)
         new = gradients(U)
         S, G = A @ S + scaled(new, k + 1) - scaled(G, k), new
         path.append(U)

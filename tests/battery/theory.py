@@ -155,7 +155,7 @@ def _rate_DIGing(setting, A):
 def _rate_PushPull(setting, A):
     C, one = shares(A), np.eye(len(A))
     gamma = setting.step_size / (len(A) * perron(A) @ perron(C.T))
-    return _tracking(A, gamma * (one if setting.combine == "before" else A), C, one, setting.momentum)
+    return _tracking(A, gamma * (one if setting.combine == "before" else A), C, one)
 
 
 def _rate_PushDIGing(setting, A):
@@ -169,7 +169,7 @@ def _rate_FROST(setting, A):
     one, gamma = np.eye(len(A)), setting.step_size / len(A)
     E = gamma * (one if setting.combine == "before" else A)
     transient = second(A) if setting.perron == "tracked" else 0.0
-    return _tracking(A, E, A, np.diag(1 / perron(A)), setting.momentum, transient)
+    return _tracking(A, E, A, np.diag(1 / perron(A)), transient=transient)
 
 
 def _rate_PerronD3GD(setting, A):

@@ -14,7 +14,7 @@ from d3gd.rules.scale import Given, Perron, Scale, scale_by
 from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import Common, PerAgent
-from d3gd.validation import one_of, positive, within
+from d3gd.validation import one_of, positive
 
 
 class FROSTState(NamedTuple):
@@ -22,7 +22,6 @@ class FROSTState(NamedTuple):
 
     x: PerAgent  # (agents, d)  models
     tracker: Tracker
-    was: PerAgent  # (agents, d)  the models of iteration k - 1
     a: Common  # (all edges,)   the weights, computed before the first iteration
     Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; (agents, 1) if pi_i is known
 
@@ -34,11 +33,11 @@ class FROST(Algorithm[FROSTState]):
     .. math::
         s_i^k = \sum_j a_{ij} s_j^{k-1} + \frac{g_i^k}{\pi_i} - \frac{g_i^{k-1}}{\pi_i}, \quad
         s_i^0 = \frac{g_i^0}{\pi_i}, \qquad
-        x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n} s_i^k + \beta (x_i^k - x_i^{k-1})
+        x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n} s_i^k
 
     or, combining after the step,
 
-    .. math:: x_i^{k+1} = \sum_j a_{ij} \Big( x_j^k - \frac{\gamma}{n} s_j^k \Big) + \beta (x_i^k - x_i^{k-1}).
+    .. math:: x_i^{k+1} = \sum_j a_{ij} \Big( x_j^k - \frac{\gamma}{n} s_j^k \Big).
 
     The paper tracks :math:`\pi_i` instead of knowing it: :math:`[y_i^k]_i` of the same iteration takes its place,
     where :math:`y_i^{k+1} = \sum_j a_{ij} y_j^k` and :math:`y_i^0 = e_i`.
@@ -57,7 +56,6 @@ class FROST(Algorithm[FROSTState]):
         perron: ``"known"`` computes :math:`\pi` at set-up; ``"tracked"`` estimates it during the run. With fixed
             weights, tracking needs no knowledge beyond in-neighbours, but sends n more numbers per link, and the first
             steps are unstable.
-        momentum: :math:`\beta`, heavy-ball momentum; it multiplies the effective step size by :math:`1/(1-\beta)`.
 
     Example:
         >>> import d3gd
@@ -71,16 +69,13 @@ class FROST(Algorithm[FROSTState]):
 
     References:
         Xin, Xi and Khan, *FROST: fast row-stochastic optimization with uncoordinated step-sizes*, EURASIP Journal on
-        Advances in Signal Processing, 2019; Xin and Khan, *Distributed heavy-ball: a generalization and
-        acceleration of first-order methods with gradient tracking*, IEEE Transactions on Automatic Control 65, 2020,
-        for the momentum, there with column-stochastic trackers.
+        Advances in Signal Processing, 2019.
     """
 
     step_size: float | Schedule
     rule: Literal["mixing", "fixed"] = "mixing"
     combine: Literal["after", "before"] = "after"
     perron: Perron = "known"
-    momentum: float = 0.0
 
     relies_on = "the sum that it tracks, which needs the same Perron vector in every iteration"
     exact = True
@@ -91,7 +86,6 @@ class FROST(Algorithm[FROSTState]):
         one_of("rule", self.rule, ("mixing", "fixed"))
         one_of("combine", self.combine, ("after", "before"))
         one_of("perron", self.perron, ("known", "tracked"))
-        within("momentum", self.momentum, 0, 1)
 
     @property
     def needs(self) -> Needs:
@@ -103,10 +97,10 @@ class FROST(Algorithm[FROSTState]):
         return scale_by(self.perron)
 
     def init(self, net: Network, x0: Floats) -> FROSTState:
-        r"""Start from ``x0`` without momentum; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
+        r"""Start from ``x0``; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
         a = planned_for_mixing(net, lazy=self.combine == "before") if self.rule == "mixing" else net.everywhere_a0
         scale = Given(a) if self.perron == "known" else self._scale
-        return FROSTState(x=x0, tracker=untracked(x0.astype(np.float64)), was=x0, a=a, Y=scale.init(net, x0))
+        return FROSTState(x=x0, tracker=untracked(x0.astype(np.float64)), a=a, Y=scale.init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
         """Update the tracker with the change of the gradient, step, and mix."""
@@ -115,13 +109,13 @@ class FROST(Algorithm[FROSTState]):
         tracked = s.tracker.at(net, scaled)
         message = net.precise(tracked)
         push = now.gamma / net.n * message
-        after, ball = self.combine == "after", self.momentum * (s.x - s.was)
+        after = self.combine == "after"
         Y, trackers = scale.message(net, s.Y, now)
         sent = net.exchange(m=s.x - push if after else s.x, s=message, **trackers)
         mixed = net.mix(now.a, sent.m)
-        x = mixed + ball if after else mixed - push + ball
+        x = mixed if after else mixed - push
         tracker = Tracker(net.mix(now.a, sent.s, double=True) + net.residual(tracked, message), scaled)
-        return s._replace(x=x, tracker=tracker, was=s.x, Y=scale.end(net, Y, sent, now))
+        return s._replace(x=x, tracker=tracker, Y=scale.end(net, Y, sent, now))
 
     def weights(self, net: Network, s: FROSTState) -> Floats:
         """Return the weights in use."""
