@@ -1,0 +1,94 @@
+"""PULM-DGD: gradient descent on averages that row-stochastic weights reach although they change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.arrays import Floats
+from d3gd.conditions import Hardship
+from d3gd.errors import SettingsError
+from d3gd.network import Network
+from d3gd.schedules import Schedule, at
+from d3gd.state import Count, PerAgent
+from d3gd.validation import count, positive
+
+
+class PULMDGDState(NamedTuple):
+    """The state of PULM-DGD."""
+
+    x: PerAgent  # (agents, d)  z, the models
+    W: PerAgent  # (agents, n)  row i is w_i: the shares of all gradients in z_i
+    g: PerAgent  # (agents, d)  the gradients of this cycle, times the step size
+    cycle: Count
+    ends: Count  # the iteration at which the next cycle begins
+
+
+@dataclass(frozen=True, kw_only=True)
+class PULMDGD(Algorithm[PULMDGDState]):
+    r"""PULM-DGD: in every cycle a gradient step, then rounds of mixing in which each agent keeps its own share right.
+
+    A cycle evaluates one gradient per agent, sets :math:`z_i = x_i - \gamma g_i` and :math:`w_i = e_i`, and takes R rounds,
+    one per iteration, of
+
+    .. math::
+        z_i^+ = \sum_j a_{ij} z_j + \gamma d_i g_i, \qquad w_i^+ = \sum_j a_{ij} w_j - d_i e_i, \qquad
+        d_i = \Big[ \sum_j a_{ij} w_j \Big]_i - \frac1n,
+
+    after which :math:`x_i = z_i`. So :math:`Z = \Phi X - \gamma W G` with a product :math:`\Phi` of weights, and
+    :math:`W_{ii} = 1/n` always: each column of W tends to 1/n, geometrically, from its own agent outwards, also if the
+    weights change in every round. Nobody needs a Perron vector, which changing weights do not have.
+
+    With R rounds per cycle, agents end near a stationary point, at a distance that falls geometrically with R; the paper
+    lets R grow with the logarithm of the number of cycles, which removes the bias. A column converges as fast as a
+    random walk along the weights finds its agent, in about n rounds, so that few rounds do little where agents are many.
+
+    Args:
+        step_size: :math:`\gamma`, a constant or a schedule.
+        rounds: R, a number or a function of the number of cycles so far.
+
+    Example:
+        >>> import d3gd
+        >>> graph, problem = d3gd.graphs.exponential(6), d3gd.problems.quadratic(agents=6, dim=3)
+        >>> changing = d3gd.Conditions(links=0.7)
+        >>> result = d3gd.run(PULMDGD(step_size=0.5, rounds=40), graph, problem, iterations=4000, conditions=changing)
+        >>> bool(abs(result.x - problem.optimum).max() < 1e-2)
+        True
+
+    References:
+        Liang, Song and Yuan, *Decentralized optimization over time-varying row-stochastic digraphs*, arXiv 2512.24483.
+    """
+
+    step_size: float | Schedule
+    rounds: int | Callable[[int], int] = 20
+
+    survives = frozenset[Hardship]({"changing links", "loss"})
+    relies_on = "cycles that all agents begin together, with messages of the same cycle"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("step_size", self.step_size)
+        if not callable(self.rounds):
+            count("rounds", self.rounds, least=1)
+
+    def init(self, net: Network, x0: Floats) -> PULMDGDState:
+        """Start from ``x0``; the first cycle begins at once."""
+        return PULMDGDState(x=x0, W=net.eye(), g=np.zeros_like(x0), cycle=0, ends=0)
+
+    def step(self, net: Network, gradient: Gradient, s: PULMDGDState, k: int) -> PULMDGDState:
+        """Step along the gradients if a cycle begins; then mix, and set each agent's share of its own gradient to 1/n."""
+        if k == s.ends:
+            g = at(self.step_size, k) * gradient()
+            s = PULMDGDState(s.x - g, net.eye(), g, s.cycle + 1, k + self._rounds(s.cycle))
+        sent = net.exchange(z=s.x, W=s.W)
+        W = net.mix(net.a0, sent.W)
+        d = net.own(W) - 1 / net.n
+        return s._replace(x=net.mix(net.a0, sent.z) + net.precise(d) * s.g, W=W - d * net.eye())
+
+    def _rounds(self, cycle: int) -> int:
+        rounds = self.rounds(cycle) if callable(self.rounds) else self.rounds
+        if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 1:
+            raise SettingsError(f"rounds gives {rounds!r} at cycle {cycle}; it must be a whole number of at least 1")
+        return int(rounds)
