@@ -52,11 +52,22 @@ def _rest_PerronD3GD(setting, A, scale):
     return A, A @ D if setting.combine == "after" else D
 
 
+def _rest_PULMDGD(setting, A, scale):
+    # One cycle, of as many rounds as there are agents.
+    n = len(A)
+    W = np.eye(n)
+    for _ in range(n):
+        W = A @ W
+        np.fill_diagonal(W, 1 / n)
+    return np.linalg.matrix_power(A, n), setting.step_size * W
+
+
 REST = {
     "DGD": _rest_DGD,
     "DiDGD": _rest_DiDGD,
     "D3GD": _rest_D3GD,
     "SGP": _rest_SGP,
+    "PULMDGD": _rest_PULMDGD,
     "PerronD3GD": _rest_PerronD3GD,  # without its correction
 }
 
@@ -172,6 +183,29 @@ def _rate_FROST(setting, A):
     return _tracking(A, E, A, np.diag(1 / perron(A)), transient=transient)
 
 
+def _rate_RFAST(setting, A):
+    return _tracking(A, setting.step_size * A, shares(A), np.eye(len(A)))
+
+
+def _rate_FRSD(setting, A):
+    n, beta, pi = len(A), setting.gain, perron(A)
+
+    def matrix(problem):
+        eye, Q = np.eye(problem.dim), block_diag(*problem.Q)
+        a, one = np.kron(A, eye), np.eye(len(Q))
+        push = np.kron(np.diag(setting.step_size / (n * pi)), eye) @ Q
+        gained = beta * (one - a)  # for the state (X, gamma V)
+        return np.block([[a - push - gained, -one], [gained, one]])
+
+    return SimpleNamespace(matrix=matrix, conserved=True, transient=second(A))
+
+
+def _rate_PULMDGD(setting, A):
+    step = _one_step(*_rest_PULMDGD(setting, A, None))
+    step.every = len(A)  # a cycle
+    return step
+
+
 def _rate_PerronD3GD(setting, A):
     if not setting.correct:
         return _one_step(*_rest_PerronD3GD(setting, A, None))
@@ -206,6 +240,9 @@ RATES = {
     "PushPull": _rate_PushPull,
     "PushDIGing": _rate_PushDIGing,
     "FROST": _rate_FROST,
+    "FRSD": _rate_FRSD,
+    "PULMDGD": _rate_PULMDGD,
+    "RFAST": _rate_RFAST,
     "PerronD3GD": _rate_PerronD3GD,
 }
 

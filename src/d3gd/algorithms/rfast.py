@@ -56,7 +56,7 @@ class RFAST(Algorithm[RFASTState]):
         >>> import d3gd
         >>> graph, problem = d3gd.graphs.exponential(6), d3gd.problems.quadratic(agents=6, dim=3)
         >>> rough = d3gd.Conditions(loss=0.3, delay=2, pause=0.1)
-        >>> result = d3gd.run(RFAST(step_size=0.05), graph, problem, iterations=3000, conditions=rough)
+        >>> result = d3gd.run(RFAST(step_size=0.1), graph, problem, iterations=3000, conditions=rough)
         >>> bool(abs(result.x - problem.optimum).max() < 1e-9)
         True
 
