@@ -201,9 +201,7 @@ def _rate_FRSD(setting, A):
 
 
 def _rate_PULMDGD(setting, A):
-    step = _one_step(*_rest_PULMDGD(setting, A, None))
-    step.every = len(A)  # a cycle
-    return step
+    return _one_step(*_rest_PULMDGD(setting, A, None))  # of a cycle
 
 
 def _rate_PerronD3GD(setting, A):
