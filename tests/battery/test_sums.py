@@ -84,7 +84,18 @@ SUMS = {
 
 
 # What these conserve must not drift in single precision either: they keep it in double.
-IN_DOUBLE = ("ACGT", "DIGing", "EXTRA", "ExactDiffusion", "FROST", "FRSD", "PerronD3GD", "PushDIGing", "PushPull", "RFAST")
+IN_DOUBLE = (
+    "ACGT",
+    "DIGing",
+    "EXTRA",
+    "ExactDiffusion",
+    "FROST",
+    "FRSD",
+    "PerronD3GD",
+    "PushDIGing",
+    "PushPull",
+    "RFAST",
+)
 CASES = [(name, np.float64) for name in METHODS]
 CASES += [(name, np.float32) for name in METHODS if name.split()[0] in IN_DOUBLE]
 

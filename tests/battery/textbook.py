@@ -220,7 +220,7 @@ def FRSD(setting, A, C, gradients, X, T):
 
 
 def RFAST(setting, A, C, gradients, X, T):
-    """Zhu et al., Algorithm 1, link by link, where everything arrives; rho[i, j] is for i, from j."""
+    """Zhu et al., link by link, where everything arrives: rho[i, j] is for i, from j; with steps along all of Z."""
     n, d = X.shape
     rho, read = np.zeros((2, n, n, d))
     Z = G = gradients(X)

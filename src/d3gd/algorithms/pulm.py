@@ -30,8 +30,8 @@ class PULMDGDState(NamedTuple):
 class PULMDGD(Algorithm[PULMDGDState]):
     r"""PULM-DGD: in every cycle a gradient step, then rounds of mixing in which each agent keeps its own share right.
 
-    A cycle evaluates one gradient per agent, sets :math:`z_i = x_i - \gamma g_i` and :math:`w_i = e_i`, and takes R rounds,
-    one per iteration, of
+    A cycle evaluates one gradient per agent, sets :math:`z_i = x_i - \gamma g_i` and :math:`w_i = e_i`, and takes R
+    rounds, one per iteration, of
 
     .. math::
         z_i^+ = \sum_j a_{ij} z_j + \gamma d_i g_i, \qquad w_i^+ = \sum_j a_{ij} w_j - d_i e_i, \qquad
@@ -41,13 +41,14 @@ class PULMDGD(Algorithm[PULMDGDState]):
     :math:`W_{ii} = 1/n` always: each column of W tends to 1/n, geometrically, from its own agent outwards, also if the
     weights change in every round. Nobody needs a Perron vector, which changing weights do not have.
 
-    A fixed number of rounds leaves agents near a stationary point, at a distance that falls geometrically with R. The paper
-    lets R grow with the logarithm of the number t of cycles, :math:`R_t = \lceil R (1 + \ln(1 + t)) \rceil` here, which
-    removes the bias like a power of t: too slowly for ``exact``. A column converges as fast as a random walk along the
-    weights finds its agent, which takes about n rounds: the price of needing no Perron vector.
+    A fixed number of rounds leaves agents near a stationary point, at a distance that falls geometrically with R. The
+    paper lets R grow with the logarithm of the number t of cycles, here :math:`R_t = \lceil R (1 + \ln(1 + t)) \rceil`,
+    which removes the bias like a power of t: too slowly for ``exact``. A column converges as fast as a random walk
+    along the weights finds its agent, which takes about n rounds: the price of needing no Perron vector.
 
-    The two recursions and growing rounds are the paper's. The factor of :math:`d_i g_i`, which public accounts give without
-    :math:`\gamma`, is the one with which Z has the form above; the formula for :math:`R_t` and its default are ours.
+    The two recursions and growing rounds are the paper's. Public accounts of it give the term :math:`d_i g_i` without
+    the factor :math:`\gamma`, with which Z has the form above; that factor, the formula for :math:`R_t` and its default
+    are ours.
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
@@ -85,7 +86,7 @@ class PULMDGD(Algorithm[PULMDGDState]):
         return PULMDGDState(x=x0, z=x0, W=net.eye(), push=np.zeros_like(x0), cycle=0, ends=0)
 
     def step(self, net: Network, gradient: Gradient, s: PULMDGDState, k: int) -> PULMDGDState:
-        """Step along the gradients if a cycle begins; then mix, and set each agent's share of its own gradient to 1/n."""
+        """Step if a cycle begins; then mix, and set every agent's share of its own gradient to 1/n."""
         if k == s.ends:
             push = at(self.step_size, k) * gradient()
             s = PULMDGDState(s.x, s.x - push, net.eye(), push, s.cycle + 1, k + self._rounds(net.n, s.cycle))

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-import numpy as np
-
 from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
@@ -36,18 +34,18 @@ class RFAST(Algorithm[RFASTState]):
 
     where :math:`x_j - \gamma s_j` and :math:`\rho_j` are the newest that i has received from j, possibly old, and
     :math:`\tilde\rho_{ij}` is what i read from j before. An agent sends the sum of all it has ever split off for each
-    out-neighbour, and the receiver takes what is new in it. What a lost message carried is also in the next one, what is
-    read twice counts once, and
+    out-neighbour, and the receiver takes what is new in it. What a lost message carried is also in the next one, what
+    is read twice counts once, and
 
     .. math:: \sum_i z_i^k + \sum_{j \to i} (\rho_j^k - \tilde\rho_{ij}^k) = \sum_i g_i^{k-1}
 
     holds at every iteration whatever arrives. So agents agree exactly on a stationary point under loss, delay, changing
     links and pauses, if they know how many hear them. If everything arrives at once this is Push-Pull.
 
-    The running sums and buffers are the paper's, as in ASY-SONATA. Ours: agents split equally, so that one sum serves all
-    out-neighbours; where nothing arrived, an agent averages over the others instead of reading an old model again; and a
-    step is along :math:`s_i`, not along the part :math:`c_i s_i` that stays, so that :math:`\gamma` is the step along the
-    mean gradient, up to a factor :math:`n\, \pi_A^\top \pi_C` near 1.
+    The running sums and buffers are the paper's, as in ASY-SONATA. Ours: agents split equally, so that one sum serves
+    all out-neighbours; where nothing arrived, an agent averages over the others instead of reading an old model again;
+    and a step is along :math:`s_i`, not along the part :math:`c_i s_i` that stays, so that :math:`\gamma` is the step
+    along the mean gradient, up to a factor :math:`n\, \pi_A^\top \pi_C` near 1.
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
@@ -62,9 +60,8 @@ class RFAST(Algorithm[RFASTState]):
 
     References:
         Zhu, Tian, Huang, Xu and He, *R-FAST: robust fully-asynchronous stochastic gradient tracking over general
-        topology*, IEEE Transactions on Signal and Information Processing over Networks, 2024, arXiv 2307.11617; Tian, Sun
-        and Scutari, *Achieving linear convergence in distributed asynchronous multiagent optimization*, IEEE Transactions
-        on Automatic Control 65, 2020, for ASY-SONATA.
+        topology*, arXiv 2307.11617; Tian, Sun and Scutari, *Achieving linear convergence in distributed asynchronous
+        multi-agent optimization*, IEEE Transactions on Automatic Control 65, 2020, for ASY-SONATA.
     """
 
     step_size: float | Schedule

@@ -9,7 +9,7 @@ from d3gd.conditions.network import ConditionedNetwork
 from tests.helpers.methods import advance
 from tests.helpers.stepping import random_network
 
-CHANGING = Conditions(links=0.5, loss=0.2)
+CHANGING = Conditions(links=0.7)
 
 
 def cycle(method, graph, weights, problem, x0, iterations):
@@ -26,9 +26,9 @@ def cycle(method, graph, weights, problem, x0, iterations):
 def test_one_long_cycle_is_a_step_along_the_mean_gradient_although_weights_change():
     graph, weights = random_network(3)
     problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
-    method = d3gd.PULMDGD(step_size=0.5, rounds=700)
+    method = d3gd.PULMDGD(step_size=0.5, rounds=1000)
     x0 = np.tile(np.random.default_rng(0).normal(size=3), (6, 1))
-    *_, s = cycle(method, graph, weights, problem, x0, 700)
+    *_, s = cycle(method, graph, weights, problem, x0, 1000)
     np.testing.assert_allclose(s.W, 1 / 6, rtol=0, atol=1e-9)
     np.testing.assert_allclose(s.x, x0 - 0.5 * problem.gradients(x0).mean(axis=0), rtol=0, atol=1e-9)
 

@@ -12,7 +12,7 @@ from tests.helpers.methods import advance
 from tests.helpers.stepping import random_network, states
 from tests.helpers.strategies import digraphs, examples
 
-EVERYTHING = Conditions(loss=0.3, links=0.7, pause=0.1, back=0.3, delay=3)
+EVERYTHING = Conditions(loss=0.2, links=0.8, pause=0.05, back=0.5, delay=1)
 
 
 def walk(graph, conditions, problem, iterations, dtype=np.float64, seed=0):
@@ -29,7 +29,10 @@ def walk(graph, conditions, problem, iterations, dtype=np.float64, seed=0):
 
 @examples(20)
 @given(
-    digraphs(min_n=2, max_n=7), st.sampled_from([np.float64, np.float32]), st.integers(0, 99), st.sampled_from([0, 1, 4])
+    digraphs(min_n=2, max_n=7),
+    st.sampled_from([np.float64, np.float32]),
+    st.integers(0, 99),
+    st.sampled_from([0, 1, 4]),
 )
 def test_what_agents_hold_and_have_not_read_sums_to_their_gradients(graph, dtype, seed, delay):
     problem = d3gd.problems.quadratic(agents=graph.n, dim=2, seed=seed)
@@ -50,10 +53,12 @@ def test_where_everything_arrives_it_is_push_pull():
         np.testing.assert_allclose(s.x, t.x, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("graph", [d3gd.graphs.ring(5), d3gd.graphs.erdos_renyi(8, 0.3, seed=0)], ids=["ring", "random"])
+@pytest.mark.parametrize(
+    "graph", [d3gd.graphs.ring(5), d3gd.graphs.erdos_renyi(8, 0.3, seed=0)], ids=["ring", "random"]
+)
 def test_everything_at_once_leaves_it_exact(graph):
     problem = d3gd.problems.quadratic(agents=graph.n, dim=3, seed=1)
-    result = d3gd.run(d3gd.RFAST(step_size=0.1), graph, problem, iterations=5000, conditions=EVERYTHING, metrics={})
+    result = d3gd.run(d3gd.RFAST(step_size=0.2), graph, problem, iterations=1500, conditions=EVERYTHING, metrics={})
     assert np.abs(result.x - problem.optimum).max() < 1e-9
 
 
@@ -61,9 +66,15 @@ def test_in_single_precision_nothing_drifts():
     graph = d3gd.graphs.exponential(6)
     problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
     found = d3gd.run(
-        d3gd.RFAST(step_size=0.2), graph, problem, iterations=9000, every=3000, conditions=EVERYTHING, dtype="float32"
+        d3gd.RFAST(step_size=0.2),
+        graph,
+        problem,
+        iterations=4000,
+        every=1000,
+        conditions=Conditions(loss=0.3),
+        dtype="float32",
     ).metrics["stationarity"]
-    assert found[1:].max() < 1e-11 * found[0]
+    assert found[1:].max() < 1e-12 * found[0]
 
 
 def test_pauses_of_one_agent_wait_for_it():
