@@ -46,9 +46,8 @@ class PULMDGD(Algorithm[PULMDGDState]):
     which removes the bias like a power of t: too slowly for ``exact``. A column converges as fast as a random walk
     along the weights finds its agent, which takes about n rounds: the price of needing no Perron vector.
 
-    The two recursions and growing rounds are the paper's. Public accounts of it give the term :math:`d_i g_i` without
-    the factor :math:`\gamma`, with which Z has the form above; that factor, the formula for :math:`R_t` and its default
-    are ours.
+    The two recursions and growing rounds are the paper's. Public accounts of it have :math:`-d_i g_i` where it takes
+    :math:`+\gamma d_i g_i` for Z to have the form above; that term, the formula for :math:`R_t` and its default are ours.
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
