@@ -38,7 +38,8 @@ METHODS: dict[str, Callable[[float], Any]] = {
     "PushDIGing": lambda gamma: d3gd.PushDIGing(step_size=gamma),
     "PushPull": lambda gamma: d3gd.PushPull(step_size=gamma),
     "RFAST": lambda gamma: d3gd.RFAST(step_size=gamma),
-    "PULMDGD, 30 rounds": lambda gamma: d3gd.PULMDGD(step_size=5 * gamma, rounds=30),
+    # Its bias falls with the number of rounds, not with the step.
+    "PULMDGD, 30, 120 rounds": lambda gamma: d3gd.PULMDGD(step_size=0.8, rounds=round(3 / gamma)),
 }
 TIME = 150  # gamma times the iterations, in which a model forgets its start 150 times by a factor e
 
