@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
+from d3gd.distributed import survey as discovery
 from d3gd.distributed.halo import Halo
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import D3GDError
@@ -100,6 +101,7 @@ class Network:
         self.bytes_sent = 0
         self._seed = seed
         self._sees_all = sees_all
+        self._survey: discovery.Survey | None = None
         self._edges = block.edges
         self.a0: Floats = self.block(weights.data)
         self._rows: Ints = np.searchsorted(self.agents, graph.targets[block.edges])
@@ -145,6 +147,22 @@ class Network:
         self.bytes_sent += sent * (table[0, 0].nbytes + 8)
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
         return tables[self._place[carrier], np.arange(self.n)], carrier >= 0
+
+    def survey(self) -> discovery.Survey:
+        """Let the agents tell each other whom they hear and with what weights, until all know the whole network.
+
+        The rounds and bytes that this takes count as any others do. Call it in ``init``; what is known stays known, so
+        that further calls cost nothing.
+
+        Returns:
+            The graph, the initial weights over all its edges, and the number of rounds.
+        """
+        if self._survey is None:
+            self._require_memory(-(-self.n // self.halo.transport.ranks))
+            rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
+            self._survey, sent = discovery.survey(self.halo, rows, discovery.Edges(self._indptr, self._columns))
+            self.bytes_sent += sent
+        return self._survey
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i.
@@ -251,12 +269,16 @@ class Network:
 
     def vectors(self) -> Floats:
         """Return an n-vector of zeros per agent, or raise an error if they would take too much memory."""
-        if len(self.agents) * self.n > _VECTORS:
+        self._require_memory(len(self.agents))
+        return np.zeros((len(self.agents), self.n))
+
+    def _require_memory(self, agents: int) -> None:
+        """Raise an error if an n-vector for each of so many agents is too much for a process."""
+        if agents * self.n > _VECTORS:
             raise D3GDError(
-                f"an n-vector for each of {len(self.agents)} agents on one process is too much for n = {self.n}; use "
+                f"an n-vector for each of {agents} agents on one process is too much for n = {self.n}; use "
                 'perron="known" with DiDGD, D3GD or FROST, rule="fixed" with PerronD3GD, or more ranks'
             )
-        return np.zeros((len(self.agents), self.n))
 
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
