@@ -187,7 +187,7 @@ def test_weights_and_vectors_have_to_fit():
 
 
 def test_global_knowledge_is_refused_to_the_decentralized():
-    _, net = make(0, sees_all=False)
+    _, net = make(0, needs="in-neighbours")
     for ask in (net.everyone, net.perron):
         with pytest.raises(d3gd.D3GDError, match="decentralized"):
             ask(net.a0)

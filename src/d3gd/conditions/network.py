@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Array, Bools, Floats
 from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
+from d3gd.distributed.knowledge import Needs
 from d3gd.distributed.received import Received, require_received
 from d3gd.distributed.survey import Survey
 from d3gd.errors import SettingsError
@@ -44,7 +45,7 @@ class ConditionedNetwork(Network):
         weights: The initial weights.
         conditions: What happens to messages and agents.
         seed: The key of all draws.
-        sees_all: Whether algorithms may access all agents' values.
+        needs: What algorithms may read.
         transport: The ranks.
         dtype: The precision of models.
     """
@@ -58,11 +59,11 @@ class ConditionedNetwork(Network):
         conditions: Conditions,
         *,
         seed: int = 0,
-        sees_all: bool = True,
+        needs: Needs = "all agents",
         transport: Transport | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
-        super().__init__(graph, weights, seed=seed, sees_all=sees_all, transport=transport, dtype=dtype)
+        super().__init__(graph, weights, seed=seed, needs=needs, transport=transport, dtype=dtype)
         block = self.halo.block
         self._what, self._key = conditions, seed
         self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]
@@ -215,14 +216,14 @@ class ConditionedNetwork(Network):
         what = self._what
         there: Bools = np.ones(len(self._to), dtype=bool)
         if callable(what.graphs):
-            there = mask(self.graph, what.graphs(k))[self.halo.block.edges]
+            there = mask(self.given.graph, what.graphs(k))[self.halo.block.edges]
         elif what.graphs is not None:
             there = self._mask(k // what.period % len(what.graphs))
         return there & (self._draw(k, _LINKS) < what.links) if what.links < 1 else there
 
     def _masked(self, turn: int) -> Bools:
         graphs: Any = self._what.graphs
-        return mask(self.graph, graphs[turn])[self.halo.block.edges]
+        return mask(self.given.graph, graphs[turn])[self.halo.block.edges]
 
     def _lateness(self, k: int) -> Floats:
         """Return the delay, in iterations, of each edge's message of iteration ``k``."""

@@ -57,7 +57,7 @@ def literal(graph, A):
 def test_a_survey_is_the_literal_flood(graph, data):
     A = data.draw(row_stochastic(graph))
     tables, past, sent = literal(graph, A)
-    net = Network(graph, A, sees_all=False)
+    net = Network(graph, A, needs="in-neighbours")
     found = net.survey()
     assert all(table == tables[0] for table in tables)
     for agent, (sources, weights) in tables[0].items():
@@ -74,7 +74,7 @@ def test_ranks_learn_by_the_flood_what_one_process_finds(graph, data):
     """Each rank holds the true weights of its own agents only."""
     A = data.draw(row_stochastic(graph))
     ranks = data.draw(st.integers(2, graph.n))
-    alone = Network(graph, A, sees_all=False)
+    alone = Network(graph, A, needs="in-neighbours")
     whole = alone.survey()
 
     def work(transport):
@@ -82,7 +82,7 @@ def test_ranks_learn_by_the_flood_what_one_process_finds(graph, data):
         partial = A.copy()
         partial.data[:] = np.nan
         partial.data[own] = A.data[own]
-        net = Network(graph, partial, sees_all=False, transport=transport)
+        net = Network(graph, partial, needs="in-neighbours", transport=transport)
         found = net.survey()
         assert np.array_equal(found.graph.indptr, graph.indptr)
         assert np.array_equal(found.graph.sources, graph.sources)
@@ -106,7 +106,7 @@ def test_a_rank_needs_the_links_of_its_own_agent_alone(graph, data):
         small = d3gd.Digraph.from_edges(graph.n, graph.edges[near])
         partial = small.matrix(A[small.targets, small.sources])
         partial.data[small.targets != transport.rank] = np.nan
-        return Network(small, partial, sees_all=False, transport=transport).survey()
+        return Network(small, partial, needs="in-neighbours", transport=transport).survey()
 
     for found in on_threads(graph.n, work):
         assert np.array_equal(found.graph.keys, graph.keys)
