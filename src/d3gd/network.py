@@ -184,6 +184,8 @@ class Network:
             rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
             self._survey, sent = discovery.survey(self.halo, rows, discovery.Edges(self._indptr, self._columns))
             self.bytes_sent += sent
+            # Where an agent's edges stand among all is known from now on; a rank may have been given its own rows only.
+            self._edges = np.flatnonzero(np.isin(self._survey.graph.targets, self.agents))
         return self._survey
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
