@@ -47,7 +47,8 @@ class PULMDGD(Algorithm[PULMDGDState]):
     along the weights finds its agent, which takes about n rounds: the price of needing no Perron vector.
 
     The two recursions and growing rounds are the paper's. Public accounts of it have :math:`-d_i g_i` where it takes
-    :math:`+\gamma d_i g_i` for Z to have the form above; that term, the formula for :math:`R_t` and its default are ours.
+    :math:`+\gamma d_i g_i` for Z to have the form above; that term, the formula for :math:`R_t` and the default R are
+    ours.
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
