@@ -170,7 +170,7 @@ class ConditionedNetwork(Network):
         return self._copies(received)[edges]
 
     def arrived(self) -> Bools:
-        """Return a mask of the edges along which a message has arrived, in this iteration or too late for it."""
+        """Return a mask of the edges that have a message to read, sent in this iteration or delayed until it."""
         return self._arrived
 
     def heard(self, received: Received) -> Iterator[tuple[slice, Floats]]:
