@@ -30,6 +30,7 @@ _VECTORS = 2000**2  # limit on the numbers in the n-vectors of a block's agents
 _COPIED = 1 << 15  # bytes up to which own and received rows are copied into one array
 _SORTING = 16  # cost of projecting one edge's value, in numbers
 _GATHERED = 1 << 16  # numbers per chunk of the distances, so that buffers stay in the cache
+_DOUBLE = np.dtype(np.float64)
 _LINKS = 3  # the stream of the draws of links, distinct from those of agents
 
 
@@ -111,6 +112,7 @@ class Network:
         self._columns: Ints = self._place[self._sources]
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._links = len(block.edges) - len(self.agents)
+        self._size = graph.sources.size  # of the whole network, so that all ranks choose the same kernels
         self._indptr: Ints = np.append(self._starts, len(block.edges))
         self._places: Ints = np.arange(len(self.agents))
         self._meter, self._buffers = Meter(), Buffers(LARGE)
@@ -155,12 +157,8 @@ class Network:
             double: Compute in double precision, whatever was sent: for sums over agents that must be conserved.
         """
         self._require(received, a)
-        # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time, but which
-        # also spares a copy where rows are in two places.
-        numbers = self.graph.sources.size * math.prod(received.shape[1:])
-        pays = self._meter.compiled if received.apart else self._meter.large
-        dtype = np.float64 if double else received.dtype
-        if pays(numbers):
+        shape, dtype = received.shape, _DOUBLE if double else received.dtype
+        if self._meter.compiled(self._size * (shape[1] if len(shape) == 2 else math.prod(shape[1:]))):
             return self._compiled.mix(a, *received.parts(), dtype)
         return self._plain.mix(a, received.joined(), dtype)
 
@@ -304,7 +302,7 @@ class Network:
 
     def _kernels(self, width: int) -> "Plain | Compiled":
         """Return the kernels for ``width`` numbers per edge."""
-        return self._compiled if self._meter.compiled(self.graph.sources.size * width) else self._plain
+        return self._compiled if self._meter.compiled(self._size * width) else self._plain
 
     @cached_property
     def _plain(self) -> Plain:

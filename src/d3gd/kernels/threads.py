@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -51,22 +52,23 @@ def _pool(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_cores(), thread_name_prefix="d3gd")
 
 
-def in_parts(work: Callable[[int, int], None], starts: Ints | range, width: int) -> None:
-    """Call ``work(first, last)`` on ranges of rows that cover all rows, with about equally many entries each.
+def in_parts(work: Callable[..., None], starts: Ints | range, width: int, *arrays: Any) -> None:
+    """Call ``work(first, last, *arrays)`` on ranges of rows that cover all rows, with about equally many entries each.
 
     Args:
         work: Processes rows ``first`` to ``last - 1``; it should release the interpreter's lock.
         starts: The start of each row's entries, and the end of the last one's; a range if each row has one.
         width: Numbers per entry.
+        arrays: Further arguments of ``work``.
     """
-    rows, count = len(starts) - 1, cores()
-    if count == 1 or (starts[-1] - starts[0]) * width < _DIRECT:
-        work(0, rows)
+    rows = len(starts) - 1
+    if (starts[-1] - starts[0]) * width < _DIRECT or (count := cores()) == 1:
+        work(0, rows, *arrays)
         return
     wanted = np.linspace(starts[0], starts[-1], count * _PARTS + 1)[1:-1]
     inside = wanted.astype(np.int64) if isinstance(starts, range) else np.searchsorted(starts, wanted)
     cuts = np.unique([0, *inside, rows])
-    for done in [_pool(os.getpid()).submit(work, int(a), int(b)) for a, b in pairwise(cuts)]:
+    for done in [_pool(os.getpid()).submit(work, int(a), int(b), *arrays) for a, b in pairwise(cuts)]:
         done.result()
 
 
