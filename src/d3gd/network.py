@@ -115,6 +115,7 @@ class Network:
         self._size = graph.sources.size  # of the whole network, so that all ranks choose the same kernels
         self._indptr: Ints = np.append(self._starts, len(block.edges))
         self._places: Ints = np.arange(len(self.agents))
+        self._diagonal: Ints = self._places * self.n + self.agents  # of an n-vector per agent, flattened
         self._meter, self._buffers = Meter(), Buffers(LARGE)
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
@@ -258,7 +259,7 @@ class Network:
 
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
-        own: Floats = Y[self._places, self.agents][:, None]
+        own: Floats = Y.take(self._diagonal)[:, None]
         return own
 
     def draw(self, k: int) -> Floats:

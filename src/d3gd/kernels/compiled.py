@@ -169,12 +169,15 @@ def _mixing(sent: Any, mixed: Any) -> tuple[Any, ...]:
     return (given(WHOLE, 1), given(WHOLE, 1), given(mixed, 1), given(sent, 2), given(sent, 2), made(mixed, 2))
 
 
+def _alike(sent: Any) -> tuple[Any, ...]:
+    return _mixing(sent, sent)
+
+
 def _in_double(sent: Any) -> tuple[Any, ...]:
     return _mixing(sent, types.float64)
 
 
 _SIGNATURES: dict[Kernel, Signature] = {
-    _mix: lambda f: _mixing(f, f),
     _dot: lambda f: (*[given(WHOLE, 1)] * 4, given(f, 2), given(f, 2), given(f, 2), made(f, 1)),
     _project: lambda f: (given(WHOLE, 1), given(f, 1), made(f, 1)),
 }
@@ -200,13 +203,15 @@ class Compiled:
             received: The others.
             dtype: The precision: that of the rows, or double.
         """
-        width = math.prod(own.shape[1:])
-        x, others = _flat(own, width), _flat(received, width)
+        if own.ndim != 2:
+            flat = (rows.reshape(len(rows), math.prod(own.shape[1:])) for rows in (own, received))
+            return self.mix(a, *flat, dtype).reshape(-1, *own.shape[1:])
+        x, others, width = np.ascontiguousarray(own), np.ascontiguousarray(received), own.shape[1]
         a = np.ascontiguousarray(a, dtype=dtype)
         mixed = self._buffers.empty((len(self._indptr) - 1, width), dtype)
-        kernel = _compiled(_mix, x.dtype) if x.dtype == dtype else compiled(_mix, _in_double, x.dtype)
+        kernel = compiled(_mix, _alike if x.dtype == dtype else _in_double, x.dtype)
         in_parts(kernel, self._indptr, width, self._indptr, self._columns, a, x, others, mixed)
-        return mixed if own.ndim == 2 else mixed.reshape(-1, *own.shape[1:])
+        return mixed
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
@@ -223,8 +228,3 @@ class Compiled:
         projected = np.empty_like(edges)
         in_parts(_compiled(_project, edges.dtype), self._indptr, 16, self._indptr, edges, projected)
         return projected
-
-
-def _flat(rows: Floats, width: int) -> Floats:
-    """Return rows of numbers, one after the other in memory."""
-    return np.ascontiguousarray(rows if rows.ndim == 2 else rows.reshape(len(rows), width))

@@ -57,19 +57,24 @@ def in_parts(work: Callable[..., None], starts: Ints | range, width: int, *array
 
     Args:
         work: Processes rows ``first`` to ``last - 1``; it should release the interpreter's lock.
-        starts: The start of each row's entries, and the end of the last one's; a range if each row has one.
+        starts: The start of each row's entries, from 0 on, and the end of the last one's; a range if each has one.
         width: Numbers per entry.
         arrays: Further arguments of ``work``.
     """
     rows = len(starts) - 1
-    if (starts[-1] - starts[0]) * width < _DIRECT or (count := cores()) == 1:
+    if starts[-1] * width < _DIRECT or (count := cores()) == 1:
         work(0, rows, *arrays)
         return
-    wanted = np.linspace(starts[0], starts[-1], count * _PARTS + 1)[1:-1]
+    wanted = np.linspace(0, starts[-1], count * _PARTS + 1)[1:-1]
     inside = wanted.astype(np.int64) if isinstance(starts, range) else np.searchsorted(starts, wanted)
     cuts = np.unique([0, *inside, rows])
     for done in [_pool(os.getpid()).submit(work, int(a), int(b), *arrays) for a, b in pairwise(cuts)]:
         done.result()
+
+
+def is_small(rows: Array) -> bool:
+    """Whether :func:`rowwise` would evaluate an expression of these rows at once."""
+    return rows.size < _DIRECT
 
 
 def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
@@ -91,7 +96,7 @@ def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None 
                [0.5, 0.5, 0.5]])
     """
     first = arrays[0]
-    if first.size < _DIRECT:
+    if is_small(first):
         return expression(*arrays)
     result = np.empty_like(first) if out is None else out
     step = max(1, _PIECE // (first.size // len(first)))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 
 from d3gd.arrays import Array, Floats
+from d3gd.kernels.threads import is_small
 from d3gd.network import Network
 
 
@@ -22,6 +23,8 @@ def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Call
     def made(equation: Callable[..., Array]) -> Callable[..., Array]:
         @wraps(equation)
         def update(net: Network, *rows: Array, **numbers: float) -> Array:
+            if is_small(rows[0]):
+                return equation(*rows, **numbers)
             out = None if into is None else rows[into]
             return net.rowwise(partial(equation, **numbers), *rows, out=out)
 
@@ -33,7 +36,7 @@ def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Call
 @rowwise(into=0)
 def descended(mixed: Floats, g: Floats, y: Floats, *, gamma: float, n: int) -> Floats:
     r"""Return Di-DGD's :math:`x_i^+ = \sum_j a_{ij} x_j - \frac{\gamma}{n y_i} g_i`, given the mixed models."""
-    return mixed - gamma * g / (n * y)
+    return mixed - gamma / (n * y) * g
 
 
 @rowwise()
@@ -62,7 +65,7 @@ def design_residual(
     second: float,
 ) -> Floats:
     r"""Return D3GD's :math:`v_i = f ((A X)_i - \hat x) - s \frac{\gamma}{n} (g_i / y_i - \hat g)`, f and s factors."""
-    return first * (mixed - x_hat) - second * (gamma / n * (g / y - g_hat))
+    return first * (mixed - x_hat) - second * gamma / n * (g / y - g_hat)
 
 
 @rowwise()
