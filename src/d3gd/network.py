@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -174,19 +174,27 @@ class Network:
         values = self._kernels(v.shape[1]).dot(v, received.joined(), origin)
         return values.astype(np.float64, copy=False)
 
-    def rowwise(self, expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
-        """Evaluate an expression agent by agent, without intermediate results as large as a state.
+    def rowwise(
+        self, equation: Callable[..., Array], *rows: Array, out: Array | None = None, **numbers: float
+    ) -> Array:
+        """Evaluate an equation agent by agent, without intermediate results as large as a state.
 
         Methods write their equations with :func:`d3gd.rules.updates.rowwise`, which calls this.
 
         Args:
-            expression: A function of arrays; an agent's row of its result depends on the same rows only.
-            arrays: Its arguments, each with a row per agent; the first has the shape of the result.
+            equation: A function of arrays and numbers; an agent's row of its result depends on the same rows only.
+            rows: Its arguments, each with a row per agent; the first has the shape of the result.
             out: An input that is no longer needed and was not sent; the result may overwrite it.
+            numbers: Its other arguments.
         """
-        if out is None and arrays[0].nbytes >= LARGE:
-            out = self._buffers.empty(arrays[0].shape, arrays[0].dtype)
-        return rowwise(expression, *arrays, out=out)
+        first = rows[0]
+        result = self._buffers.empty(first.shape, first.dtype) if out is None else out
+        if self._meter.compiled(first.size):
+            from d3gd.kernels.fused import evaluate  # slow to import, and small networks never need it
+
+            if evaluate(equation, rows, numbers, result):
+                return result
+        return rowwise(partial(equation, **numbers), *rows, out=result)
 
     def heard(self, received: Received) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the slice of its in-edges and the rows received along them."""

@@ -13,7 +13,7 @@ import numpy as np
 from d3gd.arrays import Array, Ints
 
 _DIRECT = 1 << 17  # numbers below which dividing the work costs more than it gains
-_PIECE = 1 << 14  # numbers of each array in a chunk: intermediate results stay in the cache
+_PIECE = 1 << 18  # bytes of each array in a chunk: it stays in the cache, and NumPy reuses temporary arrays this large
 _PARTS = 4  # parts per core, so that others do not wait for a core that is interrupted
 
 _limit: int | None = None
@@ -99,7 +99,7 @@ def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None 
     if is_small(first):
         return expression(*arrays)
     result = np.empty_like(first) if out is None else out
-    step = max(1, _PIECE // (first.size // len(first)))
+    step = -(-_PIECE * len(first) // first.nbytes)  # rounded up
     states = np.geterr()
 
     def work(begin: int, end: int) -> None:
