@@ -204,8 +204,9 @@ class Compiled:
             dtype: The precision: that of the rows, or double.
         """
         if own.ndim != 2:
-            flat = (rows.reshape(len(rows), math.prod(own.shape[1:])) for rows in (own, received))
-            return self.mix(a, *flat, dtype).reshape(-1, *own.shape[1:])
+            width = math.prod(own.shape[1:])
+            x, others = own.reshape(len(own), width), received.reshape(len(received), width)
+            return self.mix(a, x, others, dtype).reshape(-1, *own.shape[1:])
         x, others, width = np.ascontiguousarray(own), np.ascontiguousarray(received), own.shape[1]
         a = np.ascontiguousarray(a, dtype=dtype)
         mixed = self._buffers.empty((len(self._indptr) - 1, width), dtype)

@@ -75,7 +75,14 @@ def _xxxxy(f):  # type: ignore[no-untyped-def]
     return kernel
 
 
-_LOOPS = {"xy": _xy, "xxy": _xxy, "xxx": _xxx, "xxxy": _xxxy, "xyxx": _xyxx, "xxxxy": _xxxxy}
+_LOOPS: dict[str, Callable[[Equation], Kernel]] = {
+    "xy": _xy,
+    "xxy": _xxy,
+    "xxx": _xxx,
+    "xxxy": _xxxy,
+    "xyxx": _xyxx,
+    "xxxxy": _xxxxy,
+}
 
 
 def evaluate(equation: Equation, rows: Sequence[Array], numbers: Mapping[str, float], result: Array) -> bool:
