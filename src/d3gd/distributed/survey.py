@@ -160,7 +160,7 @@ class Discovery:
         return _NUMBER * int(listeners @ np.array(numbers))
 
     def complete(self) -> Bools:
-        """Return which agents of the block know all n rows: if the graph is strongly connected, whose tables are closed."""
+        """Return which agents know all n rows: on a strongly connected graph, those whose tables are closed."""
         full: Bools = (self.known == pack(np.ones(self._rows.n, dtype=bool))).all(axis=1)
         return full
 
