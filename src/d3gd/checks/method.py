@@ -110,12 +110,14 @@ class _Checks:
         return ""
 
     def light_cone(self) -> str:
-        """Information travels at most one link per exchange."""
+        """Information travels at most one link per exchange; a method that never exchanges has none to check."""
         if self.method.needs == "all agents":
             raise SkippedCheckError('it needs "all agents"')
         hops, nudged = self.graph.hops_from(0), _Nudged(self.problem)
         (net, s), (other, t) = self._begin(), self._begin()
-        for k in range(int(hops.max()) + 1):
+        for k in range(_ITERATIONS):
+            if net.rounds and k > hops.max():
+                break
             s, t = self._step(net, s, k), self._step(other, t, k, nudged)
             changed = (self.method.point(s) != self.method.point(t)).any(axis=1)
             early = np.flatnonzero(changed & (hops > net.rounds))
@@ -123,6 +125,8 @@ class _Checks:
                 early.size == 0,
                 f"after {net.rounds} exchanges, agent {early[:1]} knows of agent 0, {hops[early[:1]]} links away",
             )
+        if not net.rounds:
+            raise SkippedCheckError(f"it never exchanges: in {_ITERATIONS} iterations every agent worked alone")
         return f"up to {int(hops.max())} links away"
 
     def ranks(self) -> str:

@@ -17,7 +17,7 @@ from d3gd.errors import D3GDError
 from d3gd.spectrum import as_weights, perron
 from d3gd.steady.planner import Planner
 from d3gd.steady.state import SteadyState, mixing
-from d3gd.validation import constant, one_of, rows_per_agent, within
+from d3gd.validation import constant, one_of, rows_per_agent, within, without_overflow
 from d3gd.weights import check, metropolis, uniform
 
 Combine: TypeAlias = Literal["before", "after"]
@@ -28,6 +28,7 @@ _ROUNDING = 1e-26  # relative to the squared gradients: below, a disagreement is
 _RANGE = 6.0  # range of a weight's logarithm: weights stay above about 1e-6, so that the graph stays connected
 
 
+@without_overflow
 def steady_deviation(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> Floats:
     r"""Return the steady deviations from the weighted mean :math:`\sum_i \pi_i x_i` under constant gradients.
 
@@ -59,6 +60,7 @@ def steady_deviation(A: CSR | Floats, G: Floats, step_size: float, combine: Comb
     return steady.D_c - steady.pi @ steady.D_c
 
 
+@without_overflow
 def steady_disagreement(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> float:
     r"""Return the steady disagreement under constant gradients, :math:`\frac2n \|D_c\|_F^2`.
 
@@ -79,6 +81,7 @@ def steady_disagreement(A: CSR | Floats, G: Floats, step_size: float, combine: C
     return float(2 / len(G) * np.sum(steady.D_c**2))
 
 
+@without_overflow
 def steady_gradient(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> Floats:
     r"""Return the exact derivative of :func:`steady_disagreement` along every edge, in closed form.
 

@@ -9,7 +9,7 @@ from d3gd.problems.base import Problem
 from d3gd.problems.checks import check_returned
 from d3gd.steady.oracle import DENSE_UP_TO, Combine
 from d3gd.steady.planner import Planner
-from d3gd.validation import one_of, reals, rows_per_agent, within
+from d3gd.validation import one_of, reals, rows_per_agent, within, without_overflow
 from d3gd.weights import check, metropolis
 
 _DRAWS = 8  # mini-batches from which the gradients' variance is estimated
@@ -17,6 +17,7 @@ _OPTIONS = {"maxiter": 2000, "maxfun": 4000, "maxcor": 30, "ftol": 1e-11, "gtol"
 _NO_GAIN = 1e-26  # relative to the squared gradients: smaller values are rounding
 
 
+@without_overflow
 def refined(
     graph: Digraph,
     data: Problem | Array,
