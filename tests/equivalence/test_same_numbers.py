@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from d3gd.algorithms import catalogue
 from d3gd.transports.alone import Alone
 from tests.equivalence import own_worker, worker
 from tests.helpers.launching import ROOT, launch, require
 
 TRAFFIC = int(worker.traffic(Alone())[0])
-METHODS = {name.split()[0] for name in worker.ALGORITHMS}
+METHODS = set(catalogue.methods())
 
 
 @pytest.fixture(scope="module")
