@@ -10,13 +10,12 @@ import signal
 import socket
 import sys
 import time
-
-import d3gd.engine
-import d3gd.problems
-import d3gd.torch  # noqa: F401 - imported for the ranks
+from importlib import import_module
 
 
 def main(ranks, *words):
+    for name in ("d3gd.engine", "d3gd.problems", "d3gd.torch"):
+        import_module(name)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
