@@ -6,7 +6,7 @@ _LONGEST = 1000  # characters of a message; what a user typed may be repeated in
 class D3GDError(Exception):
     """Any error that a user of d3gd can cause and correct; a long message loses its middle."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str = "") -> None:
         half = _LONGEST // 2
         super().__init__(message if len(message) <= _LONGEST else f"{message[:half]} ... {message[-half:]}")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph, require_graph
@@ -25,6 +26,7 @@ Combine: TypeAlias = Literal["before", "after"]
 DENSE_UP_TO = 2000  # agents; the systems here take n x n arrays and O(n^3) operations
 
 _ROUNDING = 1e-26  # relative to the squared gradients: below, a disagreement is rounding
+ONE_THREAD = 300  # agents: up to so many, threads of BLAS cost more than they gain
 _RANGE = 6.0  # range of a weight's logarithm: weights stay above about 1e-6, so that the graph stays connected
 
 
@@ -201,9 +203,10 @@ def optimal_weights(
     quiet = np.zeros(graph.n)
     options = {"maxiter": 5000, "maxfun": 10000, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-8}
     candidates = []
-    for A in starts:
-        theta = np.log(np.maximum(A.data, math.exp(-_RANGE)))
-        candidates += [A.data, planner.minimise(theta, G / size, quiet, 1.0, options)]
+    with threadpool_limits(1 if graph.n <= ONE_THREAD else None, "blas"):
+        for A in starts:
+            theta = np.log(np.maximum(A.data, math.exp(-_RANGE)))
+            candidates += [A.data, planner.minimise(theta, G / size, quiet, 1.0, options)]
     costs = [planner.network_cost(a, G / size, quiet, 1.0)[0] for a in candidates]
     best = graph.matrix(candidates[int(np.argmin(costs))])
     return OptimalWeights(best, steady_disagreement(best, G, step_size, combine), before)

@@ -17,7 +17,7 @@ from tests.helpers.strategies import examples, row_stochastic
 Combine = Literal["after", "before"]
 
 
-@given(st.data(), st.integers(3, 6), st.sampled_from(["after", "before"]), st.integers(0, 10**6))
+@given(st.data(), st.integers(3, 8), st.sampled_from(["after", "before"]), st.integers(0, 10**6))
 @examples(20)
 def test_agents_never_settle_further_apart_than_under_the_start(
     data: st.DataObject, n: int, combine: Combine, seed: int
