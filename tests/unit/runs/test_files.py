@@ -300,6 +300,8 @@ def interrupted(action, line):
     executed = itertools.count()
 
     def trace(frame, event, argument):
+        if not any(part in frame.f_code.co_filename for part in ("d3gd", "pathlib", "contextlib")):
+            return None  # such as finalizers, whose exceptions are ignored
         if event == "line" and next(executed) == line:
             raise Signal
         return trace
