@@ -69,7 +69,7 @@ def remove_folder(folder: Path) -> None:
     hides the signal.
     """
     with contextlib.suppress(OSError):
-        for path in list(folder.iterdir()):
+        for path in [folder / name for name in os.listdir(folder)]:  # noqa: PTH208 - no iterator to leave open
             if path.is_dir() and not path.is_symlink():
                 remove_folder(path)
             else:
