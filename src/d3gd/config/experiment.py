@@ -256,7 +256,7 @@ def _usual_weights(graph: Any, folder: Path) -> Table:
 
 def _run_keys() -> Keys:
     keys = keys_of(run)
-    names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype")
+    names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype", "record_weights")
     return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, by name only
 
 

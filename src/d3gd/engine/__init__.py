@@ -12,6 +12,7 @@ from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import CSR, Floats
 from d3gd.conditions import Conditions
 from d3gd.distributed.interrupts import noted
+from d3gd.engine.history import Historian
 from d3gd.engine.keeper import Keeper
 from d3gd.engine.loop import Ending, loop
 from d3gd.engine.recorder import Callback, Recorder
@@ -19,7 +20,7 @@ from d3gd.engine.setup import Setup, set_up
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.kernels.threads import threads
-from d3gd.metrics import Log, Metric
+from d3gd.metrics import Metric
 from d3gd.result import Result
 from d3gd.runs.progress import progress_bar
 from d3gd.transports.alone import Alone
@@ -50,6 +51,7 @@ def run(
     notes: Mapping[str, Any] | None = None,
     transport: Transport | None = None,
     dtype: Literal["float64", "float32"] = "float64",
+    record_weights: bool = False,
 ) -> Result:
     """Run an algorithm on a graph and a problem.
 
@@ -78,6 +80,7 @@ def run(
             problem, you may pass a function that builds the problem of a list of agents. Rank 0 writes files and shows
             progress.
         dtype: The precision of models and messages; metrics are always computed in ``"float64"``.
+        record_weights: Keep the weights over time, thinned to about 200 records, as ``result.history`` and in ``out``.
 
     Returns:
         The records, final models and weights, and the status; divergence is a status, not an exception. On several
@@ -96,6 +99,8 @@ def run(
         array([ 0, 10, 20])
     """
     one_of("dtype", dtype, ("float64", "float32"))
+    if not isinstance(record_weights, bool):
+        raise SettingsError(f"record_weights = {shown(record_weights)}: choose True or False")
     count("iterations", iterations, least=0)
     count("every", every, least=1)
     count("seed", seed, least=0)
@@ -116,12 +121,14 @@ def run(
         dtype=dtype,
     )
     with ranks.together():
-        recorder = Recorder(setup, target or {}, callbacks)
-    own = {"iterations": iterations, "every": every, "seed": seed}
+        historian = Historian(every, graph.sources.size) if record_weights else None
+        recorder = Recorder(setup, target or {}, callbacks, historian)
+    own: dict[str, Any] = {"iterations": iterations, "every": every, "seed": seed}
+    own |= {"record_weights": True} if record_weights else {}
     setup.require_same(start, own, dict(target or {}), checkpoint_every, out is None, resume)
     settings = {**setup.describe(), **own, **(notes or {})}
     folder = None if out is None else Path(out)
-    keeper = Keeper(setup, recorder.log, start, out=folder, resume=resume, settings=settings)
+    keeper = Keeper(setup, recorder, start, out=folder, resume=resume, settings=settings)
     del start  # as large as the current models
     with (
         keeper,
@@ -140,7 +147,7 @@ def run(
             noted=signals,
             show=show,
         )
-        result = _result(setup, ending, recorder.log, settings, keeper.seconds())
+        result = _result(setup, ending, recorder, settings, keeper.seconds())
         keeper.finish(result)
     return result
 
@@ -157,8 +164,8 @@ def _steady(ranks: Transport) -> Iterator[None]:
         yield
 
 
-def _result(run: Setup, ending: Ending, log: Log, settings: dict[str, Any], seconds: float) -> Result:
-    state = ending.at.state
+def _result(run: Setup, ending: Ending, recorder: Recorder, settings: dict[str, Any], seconds: float) -> Result:
+    state, log, historian = ending.at.state, recorder.log, recorder.history
     return Result(
         iterations=log.iterations(),
         metrics=log.arrays(),
@@ -168,4 +175,5 @@ def _result(run: Setup, ending: Ending, log: Log, settings: dict[str, Any], seco
         message="; ".join(filter(None, (ending.message, run.biased))),
         seconds=seconds,
         settings=settings,
+        history=None if historian is None else historian.history(run.graph, run.whole),
     )
