@@ -128,7 +128,8 @@ def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
     facts = {"algorithm": algorithm.pop("kind", "run"), **algorithm, "seed": settings.get("seed")}
     for part in ("graph", "problem"):
         facts |= {f"{part}.{key}": value for key, value in settings.get(part, {}).items() if key != "fingerprint"}
-    return facts
+    # A problem usually has the run's seed, which is told already.
+    return {key: value for key, value in facts.items() if key != "problem.seed" or value != facts["seed"]}
 
 
 def _short(value: Any) -> str:

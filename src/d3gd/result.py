@@ -100,6 +100,16 @@ class Result:
         columns = files.columns(self.metrics, self.labels)
         return pd.DataFrame(columns, index=pd.Index(self.iterations, name="iteration"))
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page that shows the run, and moves if its weights were recorded; it needs nothing else.
+
+        Args:
+            path: The file; its name ends in .html. :func:`d3gd.report.write_report` shows several runs.
+        """
+        from d3gd.report import write_report
+
+        write_report({str(self.settings.get("algorithm", {}).get("kind", "run")): self}, path)
+
     def save(self, folder: str | Path) -> None:
         """Write the result to a folder, new or of the run; :meth:`load` reads it back."""
         facts = {

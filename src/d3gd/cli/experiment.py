@@ -58,6 +58,9 @@ def run(
     progress: Annotated[bool | None, typer.Option(help="By default only on a terminal.")] = None,
     transport: Annotated[Launcher, typer.Option(help="By default that of mpiexec or torchrun.")] = Launcher.auto,
     timeout: Annotated[float, typer.Option(help="Seconds that a process waits for another.")] = 60.0,
+    report: Annotated[
+        bool, typer.Option("--report", help="Record the weights over time, and write report.html into the folder.")
+    ] = False,
 ) -> None:
     """Run an experiment into a folder.
 
@@ -68,6 +71,7 @@ def run(
     Examples:
       d3gd run experiment.toml
       d3gd run experiment.toml --seed 1 --out runs/another
+      d3gd run experiment.toml --report                     with a page that shows how the network moved
       d3gd run experiment.toml --resume                     after Ctrl-C or a crash
       d3gd run runs/experiment-0/experiment.toml --out runs/again
       mpiexec -n 4 d3gd run experiment.toml                 agents divided among processes
@@ -89,7 +93,7 @@ def run(
     try:
         with ranks:
             with ranks.together():
-                plan = load(experiment, iterations=iterations, seed=seed)
+                plan = load(experiment, iterations=iterations, seed=seed, record_weights=report or None)
                 folder = out or Path("runs") / f"{experiment.stem}-{plan.seed}"
                 if ranks.rank == 0 and not (resume and layout.is_started(folder)):
                     layout.require_free(folder)
@@ -103,6 +107,9 @@ def run(
         raise StoppedError(_stopped(folder, experiment), code) from None
     if ranks.rank == 0:
         screens.show_result(result, folder, experiment)
+        if report:
+            result.report(layout.report_in(folder))
+            print(printable(f"wrote {layout.report_in(folder)}"))
     raise typer.Exit(DIVERGED if result.status == "diverged" else 0)
 
 

@@ -70,9 +70,9 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
                 panel.set_ylim(bounds[0], bounds[1])
             ends = []
             for row in reversed(rows):
-                curve = _curve(comparison.runs[row.method], axis, comparison.metric)
-                if curve is not None:
-                    ends.append((row, _line(panel, curve, scale, looks[row.method])))
+                points = curve(comparison.runs[row.method], axis, comparison.metric)
+                if points is not None:
+                    ends.append((row, _line(panel, points, scale, looks[row.method])))
             _number(panel, ends, looks)
             panel.set_xlabel(label)
             panel.set_xlim(left=0)
@@ -115,7 +115,7 @@ def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats] | None:
+def curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats] | None:
     """Return points on an axis and the quartiles over seeds, (3, points); None if the axis is constant.
 
     Seeds are combined at equal iterations; bytes and times at an iteration are medians over seeds.
@@ -136,8 +136,8 @@ def _curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats]
 
 def _bounds(comparison: "Comparison", rows: Sequence[Row]) -> tuple[float, float, bool] | None:
     """Return the smallest and largest value to show, and whether the axis is logarithmic."""
-    curves = [_curve(comparison.runs[row.method], "iterations", comparison.metric) for row in rows]
-    values = np.concatenate([curve[1][1] for curve in curves if curve is not None] or [np.empty(0)])
+    curves = [curve(comparison.runs[row.method], "iterations", comparison.metric) for row in rows]
+    values = np.concatenate([points[1][1] for points in curves if points is not None] or [np.empty(0)])
     values = values[np.isfinite(values)]
     positive = values[values > 0]
     if not positive.size:
@@ -150,9 +150,9 @@ def _bounds(comparison: "Comparison", rows: Sequence[Row]) -> tuple[float, float
     return float(positive.min()) / 3, high * 3, True
 
 
-def _line(panel: Any, curve: tuple[Floats, Floats], scale: float, look: Mapping[str, Any]) -> tuple[float, float]:
+def _line(panel: Any, points: tuple[Floats, Floats], scale: float, look: Mapping[str, Any]) -> tuple[float, float]:
     """Draw one method, and return the point where its line ends or leaves the panel."""
-    places, (low, median, high) = curve
+    places, (low, median, high) = points
     places = places / scale
     seen = np.where(np.isfinite(median), median, np.nan)
     shown = np.isfinite(low) & np.isfinite(high)

@@ -86,6 +86,12 @@ class Comparison:
         files.make_folder(path.parent)
         files.write_atomically(path, draw(self, [path.suffix])[path.suffix])
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page that needs nothing else: the table, which sorts, and the curves, which can be hidden."""
+        from d3gd.comparison.page import write as write_page
+
+        write_page(text.content(self), self.runs, path)
+
     def save(self, folder: str | Path) -> None:
         """Write ``compare.csv``, ``.json`` and ``.md`` and ``curves.png`` and ``.pdf``.
 

@@ -25,7 +25,7 @@ from d3gd.result import Result
 from d3gd.runs.progress import progress_bar
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
-from d3gd.validation import count, one_of, shown
+from d3gd.validation import count, flag, one_of, shown
 
 __all__ = ["Callback", "run"]
 
@@ -99,8 +99,7 @@ def run(
         array([ 0, 10, 20])
     """
     one_of("dtype", dtype, ("float64", "float32"))
-    if not isinstance(record_weights, bool):
-        raise SettingsError(f"record_weights = {shown(record_weights)}: choose True or False")
+    flag("record_weights", record_weights)
     count("iterations", iterations, least=0)
     count("every", every, least=1)
     count("seed", seed, least=0)

@@ -11,6 +11,7 @@
       weights.npz       the final weights (scipy.sparse.load_npz reads them)
       models.npz        the final models, as `x`
       history.npz       the weights over time, if they were recorded
+      report.html       a page that shows the run, if it was asked for
       result.json       the status and the digests of the other files; written last
       .d3gd.lock        only while a process writes here
 """
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 _SETTINGS, _START, _CHECKPOINTS, _LOCK = "settings.json", "start.npz", "checkpoints", ".d3gd.lock"
 _EXPERIMENT, _INPUTS = "experiment.toml", "inputs"
 _METRICS, _MODELS, _WEIGHTS, _RESULT = "metrics.csv", "models.npz", "weights.npz", "result.json"
-_HISTORY = "history.npz"
+_HISTORY, _REPORT = "history.npz", "report.html"
 _SEAL = re.compile(rb"# sha256 of all above: ([0-9a-f]{64})\n")
 _INPUT_SEAL = re.compile(rb"# sha256 of (.+): ([0-9a-f]{64})\n")
 
@@ -184,8 +185,8 @@ class RunFolder:
         there = _experiment_in(self.path / _START)
         if there not in (None, experiment):
             raise RecordError(
-                f"{self.path} holds another experiment (its algorithm, graph, weights, problem, seed, start or metrics "
-                "differ); give the same settings to resume, or another folder"
+                f"{self.path} holds another experiment (its algorithm, graph, weights, problem, seed, start, metrics "
+                "or record_weights differ); give the same settings to resume, or another folder"
             )
         self._found = self._checkpoints.newest()
         if there is None and self._found is None:
@@ -291,6 +292,11 @@ def write_experiment(folder: Path, text: str, inputs: Mapping[str, bytes]) -> No
     above = "".join(f"{line}\n" for line in lines).encode()
     seal = f"# sha256 of all above: {hashlib.sha256(above).hexdigest()}\n".encode()
     files.write_atomically(files.make_folder(folder) / _EXPERIMENT, above + seal)
+
+
+def report_in(folder: Path) -> Path:
+    """Return the place of a run's report, which belongs to no digest."""
+    return folder / _REPORT
 
 
 def input_name(name: str) -> str:
