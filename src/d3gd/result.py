@@ -100,6 +100,22 @@ class Result:
         columns = files.columns(self.metrics, self.labels)
         return pd.DataFrame(columns, index=pd.Index(self.iterations, name="iteration"))
 
+    def plot(self, metric: str | None = None, *, x: str = "iterations", ax: Any = None) -> Any:
+        """Plot a metric, or the usual ones, with matplotlib; :func:`d3gd.plots.plot_runs` plots several runs.
+
+        Args:
+            metric: The metric; by default stationarity and disagreement, or on ``ax`` the first that was recorded.
+            x: The horizontal axis: ``"iterations"``, ``"bytes"`` or ``"time"``.
+            ax: The matplotlib axes to plot on.
+
+        Returns:
+            The axes, or without ``ax`` a new figure.
+        """
+        from d3gd.plots import plot_runs
+
+        names = [] if metric is None else [metric]
+        return plot_runs({self._name: self}, metrics=names, x=x, ax=ax)
+
     def report(self, path: str | Path) -> None:
         """Write one HTML page that shows the run, and moves if its weights were recorded; it needs nothing else.
 
@@ -108,7 +124,11 @@ class Result:
         """
         from d3gd.report import write_report
 
-        write_report({str(self.settings.get("algorithm", {}).get("kind", "run")): self}, path)
+        write_report({self._name: self}, path)
+
+    @property
+    def _name(self) -> str:
+        return str(self.settings.get("algorithm", {}).get("kind", "run"))
 
     def save(self, folder: str | Path) -> None:
         """Write the result to a folder, new or of the run; :meth:`load` reads it back."""

@@ -25,6 +25,7 @@ VOCABULARY = [
     "graphs",
     "weights",
     "spectrum",
+    "drawing",
 ]
 RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots", "report"}
 ABOVE = RUNNING | {"problems", "data", "theory"}

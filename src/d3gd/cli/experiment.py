@@ -20,6 +20,7 @@ class Axis(StrEnum):
 
     iterations = "iterations"
     bytes = "bytes"
+    time = "time"
 
 
 class Launcher(StrEnum):
@@ -135,20 +136,21 @@ def plot(
 ) -> None:
     """Plot the curves of runs in one figure.
 
-    The legend names the settings that differ between them.
+    The legend names the settings that differ between them. Runs that differ in their seed only are plotted as one: the
+    median, with a band between the quartiles.
 
     \b
     Examples:
       d3gd plot runs/experiment-0
       d3gd plot runs/* --metric loss --metric n_min_pi --out losses.pdf
-      d3gd plot runs/didgd runs/d3gd --x bytes
+      d3gd plot runs/didgd runs/d3gd --x bytes              or --x time
     """
-    from d3gd.plots import labels_of, plot_runs
+    from d3gd.plots import grouped, plot_runs
     from d3gd.result import Result
     from d3gd.runs.folder import is_finished
 
     finished = [run for run in runs if is_finished(run)]
-    results = labels_of((run.resolve().name, Result.load(run)) for run in finished or runs)
+    results = grouped((run.resolve().name, Result.load(run)) for run in finished or runs)
     plot_runs(results, out, metrics=metric or (), x=x.value)
     if finished and len(finished) < len(runs):
         left_out = ", ".join(str(run) for run in runs if run not in finished)

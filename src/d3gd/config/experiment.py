@@ -150,6 +150,7 @@ class Experiment:
                 progress=progress,
                 callbacks=[keep],
                 transport=ranks,
+                notes={"network": {name: dict(self.parts[name]) for name in ("graph", "weights")}},
                 **self.settings,
             )
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ _SCRIPTS = {
     "runs": ("core.js", "chart.js", "network.js", "matrix.js", "agent.js", "runs.js"),
     "comparison": ("core.js", "chart.js", "comparison.js"),
 }
-# Characters that could end a script element or, in old browsers, a line of it.
-_ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+# What could end a script element or, in old browsers, a line of it; and halves of characters, which no file can hold.
+_ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 
 def page(title: str, kind: str, content: Mapping[str, object]) -> str:
@@ -25,7 +26,7 @@ def page(title: str, kind: str, content: Mapping[str, object]) -> str:
     # Only this script may run, whatever a name or a setting holds; nothing is loaded from anywhere.
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     parts = {
-        "title": html.escape(one_line(title)),
+        "title": html.escape(one_line(title)).encode("utf-8", "replace").decode(),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'",
         "style": (_HERE / "style.css").read_text("utf-8"),
         "data": embedded(content),
@@ -44,4 +45,5 @@ def embedded(content: Any) -> str:
         >>> embedded({"name": "</script>"})
         '{"name":"\\u003c/script\\u003e"}'
     """
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPED)
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

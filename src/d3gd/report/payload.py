@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from d3gd.arrays import CSR, Array, Floats, Ints
+from d3gd.drawing import order, places
 from d3gd.errors import WeightsError
-from d3gd.report.layout import order, places
 from d3gd.result import History, Result
 from d3gd.weights import perron
 
