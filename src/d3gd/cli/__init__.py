@@ -2,6 +2,7 @@
 
 from d3gd.cli import (  # importing them registers the commands, in the order of the help
     compare,
+    doctor,
     experiment,
     graph,
     report,
@@ -10,4 +11,4 @@ from d3gd.cli import (  # importing them registers the commands, in the order of
 from d3gd.cli.base import app
 from d3gd.cli.calling import call, main
 
-__all__ = ["app", "call", "compare", "experiment", "graph", "main", "report", "reproduce"]
+__all__ = ["app", "call", "compare", "doctor", "experiment", "graph", "main", "report", "reproduce"]
