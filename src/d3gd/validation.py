@@ -173,7 +173,7 @@ def rows_per_agent(what: str, values: Any, agents: int | None = None) -> Floats:
     if not np.isfinite(rows).all():
         agent = int(np.argwhere(~np.isfinite(rows))[0, 0])
         raise ProblemError(f"the {what} of agent {agent} hold NaN or infinite numbers; give finite ones")
-    return rows
+    return np.ascontiguousarray(rows)  # products of arrays in another order round differently
 
 
 def without_overflow(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
