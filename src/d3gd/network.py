@@ -12,7 +12,7 @@ import numpy.typing as npt
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.distributed import survey as discovery
 from d3gd.distributed.halo import Halo
-from d3gd.distributed.knowledge import Needs, require_knowledge, stronger
+from d3gd.distributed.knowledge import Needs, knows, require_knowledge, stronger
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
@@ -174,11 +174,13 @@ class Network:
         """Let the agents tell each other whom they hear and with what weights, until all know the whole network.
 
         The rounds and bytes that this takes count as any others do. Call it in ``init``; what is known stays known, so
-        that further calls cost nothing.
+        that further calls cost nothing. A method that needs ``"the network"`` gets what it was given, in no round.
 
         Returns:
             The graph, the initial weights over all its edges, and the number of rounds.
         """
+        if self._survey is None and knows(self.needs, "the network"):
+            self._survey = self.given  # nothing is left to discover
         if self._survey is None:
             self._require_memory(-(-self.n // self.halo.transport.ranks))
             rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
@@ -301,7 +303,7 @@ class Network:
         if agents * self.n > _VECTORS:
             raise D3GDError(
                 f"an n-vector for each of {agents} agents on one process is too much for n = {self.n}; use "
-                'perron="known" with DiDGD, D3GD or FROST, rule="fixed" with PerronD3GD, or more ranks'
+                'perron="known", which takes the network as known beforehand, or more ranks'
             )
 
     def own(self, Y: Floats) -> Floats:

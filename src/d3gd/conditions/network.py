@@ -14,7 +14,6 @@ from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
 from d3gd.distributed.knowledge import Needs
 from d3gd.distributed.received import Received, require_received
-from d3gd.distributed.survey import Survey
 from d3gd.errors import SettingsError
 from d3gd.network import Inbox, Network
 from d3gd.random import keyed_uniform
@@ -139,11 +138,10 @@ class ConditionedNetwork(Network):
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Raise an error: a row crosses an edge once, so a lost one would leave agents with different tables."""
-        raise _unfit_for("floods the network")
-
-    def survey(self) -> Survey:
-        """Raise an error, as :meth:`relay` does: the agents would come to know different networks."""
-        raise _unfit_for("surveys the network")
+        raise SettingsError(
+            "a rule floods the network while it runs, which needs every message to arrive at once; choose one that does "
+            'not, such as rule = "fixed"'
+        )
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij}^k x_j` over the messages that have arrived."""
@@ -236,9 +234,3 @@ class ConditionedNetwork(Network):
 
     def _draw(self, k: int, stream: int) -> Floats:
         return keyed_uniform(self._key, self._ids, k, 1, stream)[:, 0]
-
-
-def _unfit_for(what: str) -> SettingsError:
-    return SettingsError(
-        f'a rule {what}, which needs every message to arrive at once; choose one that does not, such as rule = "fixed"'
-    )
