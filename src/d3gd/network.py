@@ -245,6 +245,10 @@ class Network:
         rows: Floats = received.joined()[self._columns[edges]]
         return rows
 
+    def arrived(self) -> Bools:
+        """Return a mask of the edges along which a message has arrived; on a reliable network, all."""
+        return np.ones(len(self._columns), dtype=bool)
+
     def distances(self, x: Floats, received: Received) -> Floats:
         r"""Return :math:`\|x_j - x_i\|` for every edge j -> i, bitwise equal at both ends of a link."""
         values, piece = np.empty(len(self._columns)), max(1, _GATHERED // x.shape[1])

@@ -46,7 +46,8 @@ def runs(transport):
         usual = algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("after"))
         for batch in (None, 3) if usual else (None,):
             problem = part(None, batch) if transport is None else lambda agents, batch=batch: part(agents, batch)
-            unscaled = algorithm.needs in ("undirected links", "all agents") or isinstance(algorithm, d3gd.PushPull)
+            no_scale = isinstance(algorithm, d3gd.PushPull | d3gd.RFAST | d3gd.PULMDGD)
+            unscaled = algorithm.needs in ("undirected links", "all agents") or no_scale
             metrics = [m for m in METRICS if not unscaled or m not in ("perron_error", "design")]
             result = d3gd.run(
                 algorithm,

@@ -154,6 +154,8 @@ def test_numbers_of_numpy_are_numbers(tmp_path, blank):
 def test_methods_are_named_with_their_settings():
     assert named("perrond3gd rule=local")(0.3) == d3gd.PerronD3GD(step_size=0.3, rule="local")
     assert set(usual()) == {*catalogue(), *VARIANTS}
+    decays = named("DiDGD step_size.power=0.5 step_size.over=20")(0.3)
+    assert decays == d3gd.DiDGD(step_size=d3gd.schedules.Decay(0.3, power=0.5, over=20))
     assert list(chosen([" DiDGD ", "mine"], {"mine": named("DiDGD")})) == ["DiDGD", "mine"]
 
 
@@ -163,6 +165,8 @@ def test_methods_are_named_with_their_settings():
         ({"only": ["DiDG"]}, "method 'DiDG' is not known; did you mean 'DiDGD'"),
         ({"only": ["DiDGD warmpu=3"]}, "key 'warmpu' is not known; did you mean 'warmup'"),
         ({"only": ["DiDGD step_size=3"]}, "the comparison chooses the step size"),
+        ({"only": ["DiDGD step_size.start=3"]}, "the comparison chooses the step size"),
+        ({"only": ["DiDGD step_size.pwer=3"]}, "key 'pwer' is not known; did you mean 'power'"),
         ({"only": ["DiDGD local"]}, "found 'local'; write key=value"),
         ({"only": [""]}, "no method is left"),
         ({"methods": {"mine": 3}}, "found int; give a name and a function"),
