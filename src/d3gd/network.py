@@ -208,6 +208,20 @@ class Network:
             return self._compiled.mix(a, *received.parts(), dtype)
         return self._plain.mix(a, received.joined(), dtype)
 
+    def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} m_i^{(j)}`: what an agent itself sent when its in-neighbours sent what arrived.
+
+        On a reliable network that is what it has just sent. Where messages are late, the difference to :meth:`mix`
+        compares rows of the same iteration, so that common progress since then is not mistaken for disagreement.
+
+        Args:
+            a: One weight per edge; rows sum to one.
+            received: What an exchange brought: ``inbox.m``.
+            sent: What the block's agents sent in it.
+        """
+        self._require(received, a)
+        return sent
+
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
 

@@ -128,7 +128,7 @@ class PerronD3GD(Algorithm[PerronState]):
         r, message = rule.message(net, r, now)
         sent = net.exchange(m=m, **message)
         mixed = net.mix(a, sent.m, double=True)
-        v = correction(net, v, m, mixed, forget, rate=beta / gamma) if self.correct else v
+        v = correction(net, v, net.echo(a, sent.m, m), mixed, forget, rate=beta / gamma) if self.correct else v
         return PerronState(x=net.precise(mixed), v=v, rule=rule.end(net, r, sent, now))
 
     def weights(self, net: Network, s: PerronState) -> Floats:

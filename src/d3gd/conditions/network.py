@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from d3gd.arrays import CSR, Array, Bools, Floats
+from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
 from d3gd.distributed.knowledge import Needs
@@ -30,6 +30,22 @@ class Post(NamedTuple):
     away: Annotated[Bools, "common"]  # (n,)      agents that pause at random
     due: PerEdge  # (edges, slots)                arrival of the last messages; infinite if lost
     mail: Mail  # each (edges, slots, 1 + width)  the messages and their arrival
+
+
+class Late(Received):
+    """The newest row that each edge has delivered, with where it lies among the messages of the edge.
+
+    Args:
+        rows: A row per edge.
+        box: The messages, (edges, slots, 1 + width), each after its arrival.
+        slots: The slot of each edge's row.
+    """
+
+    __slots__ = ("box", "slots")
+
+    def __init__(self, rows: Floats, box: Floats, slots: Ints) -> None:
+        super().__init__(rows)
+        self.box, self.slots = box, slots
 
 
 class ConditionedNetwork(Network):
@@ -74,6 +90,7 @@ class ConditionedNetwork(Network):
         self._ends = np.append(starts, len(self._to))
         count = len(self._to)
         self._late_matrix = csr_array((self.a0, np.arange(count), self._ends), shape=(len(self.agents), count))
+        self._loop = np.flatnonzero(self.loops)[np.searchsorted(self.agents, self._to)]  # of the target, per edge
         self._slots = conditions.delay + 1
         self._mask = lru_cache(maxsize=64)(self._masked)  # graphs recur if they are used in turn
         self._k, self._calls = 0, 0
@@ -134,7 +151,7 @@ class ConditionedNetwork(Network):
             return inbox
         call, self._calls = self._calls, self._calls + 1
         # A copy per edge: neighbours may read the same agent at different times.
-        return Inbox({name: Received(self._newest(f"{call}_{name}", getattr(inbox, name).joined())) for name in arrays})
+        return Inbox({name: self._newest(f"{call}_{name}", getattr(inbox, name).joined()) for name in arrays})
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Raise an error: a row crosses an edge once, so a lost one would leave agents with different tables."""
@@ -153,6 +170,16 @@ class ConditionedNetwork(Network):
         self._late_matrix.data = a.astype(rows.dtype, copy=False)
         mixed: Floats = self._late_matrix @ rows
         return mixed
+
+    def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij}^k m_i^{(j)}`, with the agent's own message of the iteration at which j's was sent."""
+        if not isinstance(received, Late):
+            return super().echo(a, received, sent)
+        self._require(received, a)
+        own = received.box[self._loop, received.slots, 1:].reshape(received.shape)
+        self._late_matrix.data = self._renormalized(a)
+        echoed: Floats = self._late_matrix @ own
+        return echoed
 
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge, with the own row for missing ones."""
@@ -196,7 +223,7 @@ class ConditionedNetwork(Network):
         kept[self.loops] = np.where(alone, whole, kept[self.loops])
         return kept * self.spread(np.where(averages & ~alone, whole / np.where(left == 0, 1.0, left), 1.0))
 
-    def _newest(self, name: str, rows: Floats) -> Floats:
+    def _newest(self, name: str, rows: Floats) -> "Late":
         """Store the rows sent now, and return the newest row that each edge has delivered."""
         mail, slot, count = self._post.mail, self._k % self._slots, len(self._to)
         fresh = rows[self._theirs].reshape(count, -1)
@@ -211,7 +238,7 @@ class ConditionedNetwork(Network):
         copies = box[np.arange(count), newest, 1:]
         missing = age[np.arange(count), newest] == self._slots
         copies[missing] = rows[self._mine[missing]].reshape(-1, fresh.shape[1])
-        return copies.reshape(count, *rows.shape[1:]).astype(rows.dtype, copy=False)
+        return Late(copies.reshape(count, *rows.shape[1:]).astype(rows.dtype, copy=False), box, newest)
 
     def _active(self, k: int) -> Bools:
         """Return a mask of the block's active links."""

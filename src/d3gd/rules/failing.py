@@ -6,13 +6,16 @@ measured instead, by averaged trackers (:class:`d3gd.rules.scale.Averaged`). Nor
 conserved: it becomes a random walk, which would end at a wrong point for good. Corrections are therefore forgotten:
 
 .. math::
-    v_i^{k+1} = (1 - \epsilon_{i,k})\, v_i^k + \frac{\beta}{\gamma_k} \Big( m_i^k - \sum_j a_{ij}^k m_j^k \Big), \qquad
-    \epsilon_{i,k} = \max\Big( \frac{2}{k + 3},\; 0.01\, \phi_i^k \Big) .
+    v_i^{k+1} = (1 - \epsilon_{i,k})\, v_i^k + \frac{\beta}{\gamma_k} \sum_j a_{ij}^k (m_i^{\kappa_{ij}} - m_j^{\kappa_{ij}}), \qquad
+    \epsilon_{i,k} = \max\Big( \frac{2}{k + 3},\; 0.02\, z_i^k \Big),
+
+where :math:`\kappa_{ij}` is the iteration at which j sent what i reads (:meth:`d3gd.network.Network.echo`).
 
 If links fail independently, the walk has mean zero. Its weight in the corrections then falls like
 :math:`1/\sqrt k`, and the bias of forgetting like 1/k. With noisy gradients the walk never stops, so neither may
-forgetting: :math:`\phi_i`, in [0, 1], is the share of noise in the agent's gradients, which it estimates from how they
-change between iterations.
+forgetting. Each agent estimates the share :math:`\phi_i` of noise in its gradients, in [0, 1], from how these change
+between iterations. To forget at equal rates, which bias does not survive otherwise, agents average their shares:
+:math:`z_i^{k+1} = 0.95 \sum_j a_{ij}^k z_j^k + 0.05\, \phi_i^k`, one more number per message.
 """
 
 from dataclasses import dataclass
@@ -31,8 +34,9 @@ from d3gd.steady.fast import fast_weights
 _GAIN = 0.02  # at most: the larger, the wider the random walk
 _SHARE = 0.5  # of the gain where every message arrives: failures slow mixing down
 _FORGETS = 2.0  # the numerator of epsilon
-_FLOOR = 0.01  # of epsilon, where gradients are nothing but noise
-_MEMORY = 0.99  # of the averages, per iteration
+_FLOOR = 0.02  # of epsilon, where gradients are nothing but noise
+_MEMORY = 0.99  # of the averages of an agent's gradients, per iteration
+_OWN = 0.05  # weight of an agent's own share of noise in the average over agents
 
 
 class FailingState(NamedTuple):
@@ -44,6 +48,7 @@ class FailingState(NamedTuple):
     last: PerAgent  # (agents, d)   the last gradient
     change: PerAgent  # (agents, 1) average of half the squared changes of the gradient: its variance
     size: PerAgent  # (agents, 1)   average of its squared norm
+    noise: PerAgent  # (agents, 1)  the average over agents of the share of noise
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,11 @@ class Failing(Rule):
         gain = min(_GAIN, _SHARE * gain_under(found.graph.matrix(a)).first) if self.corrected else 0.0
         nothing = np.zeros((len(net.agents), 1))
         Y = Averaged().init(net, x0)
-        return FailingState(net.block(a), Y, gain, last=np.zeros_like(x0), change=nothing, size=nothing)
+        return FailingState(net.block(a), Y, gain, np.zeros_like(x0), change=nothing, size=nothing, noise=nothing)
 
     def use(self, net: Network, s: FailingState, k: int) -> Use:
         """Return the weights, the measured shares, and how much to forget."""
-        noise = np.divide(s.change, s.size, out=np.zeros_like(s.size), where=s.size > 0)
-        forget = np.maximum(_FORGETS / (k + 1 + _FORGETS), _FLOOR * np.minimum(noise, 1.0))
+        forget = np.maximum(_FORGETS / (k + 1 + _FORGETS), _FLOOR * s.noise)
         return Use(s.a, net.own(s.Y), s.gain, forget)
 
     def begin(self, net: Network, s: FailingState, now: Now) -> FailingState:
@@ -86,9 +90,11 @@ class Failing(Rule):
         )
 
     def message(self, net: Network, s: FailingState, now: Now) -> tuple[FailingState, dict[str, Array]]:
-        """Send the trackers."""
-        return s, Averaged().message(net, s.Y, now)[1]
+        """Send the trackers and the share of noise."""
+        return s, {**Averaged().message(net, s.Y, now)[1], "noise": s.noise}
 
     def end(self, net: Network, s: FailingState, sent: Inbox, now: Now) -> FailingState:
-        """Mix the trackers."""
-        return s._replace(Y=Averaged().end(net, s.Y, sent, now))
+        """Mix both."""
+        own = np.minimum(np.divide(s.change, s.size, out=np.zeros_like(s.size), where=s.size > 0), 1.0)
+        noise = (1 - _OWN) * net.mix(now.a, sent.noise) + _OWN * own
+        return s._replace(Y=Averaged().end(net, s.Y, sent, now), noise=noise)
