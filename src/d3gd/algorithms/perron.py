@@ -39,9 +39,10 @@ class PerronD3GD(Algorithm[PerronState]):
         v_i^{k+1} &= v_i^k + \frac{\beta_k}{\gamma_k} \Big( m_i^k - \sum_j a_{ij} m_j^k \Big), \qquad v_i^0 = 0 .
 
     Since :math:`\pi^\top (I - A) = 0`, the sum :math:`\sum_i \pi_i v_i` stays zero, so that the weighted mean of the
-    models follows the mean gradient. At a fixed point all messages agree and :math:`\frac{1}{n \pi_i} g_i + v_i = 0` for
-    every agent: a stationary point, without the deviations that constant steps leave to Di-DGD. For doubly stochastic
-    weights this is a damped form of exact diffusion. It sends d numbers per link and iteration.
+    models follows the mean gradient. At a fixed point all messages agree and each agent's
+    :math:`\frac{1}{n \pi_i} g_i + v_i` is zero: a stationary point, without the deviations that constant steps leave to
+    Di-DGD. For doubly stochastic weights this is a damped form of exact diffusion. It sends d numbers per link and
+    iteration.
 
     At the start agents know their in-neighbours only. They discover the network by flooding
     (:meth:`d3gd.network.Network.survey`), choose the same weights, and compute their Perron vector. The gain
@@ -58,8 +59,8 @@ class PerronD3GD(Algorithm[PerronState]):
             (:mod:`d3gd.rules.planned`); it needs a network on which every message arrives. ``"fixed"``: the initial
             weights of the run.
         correct: Whether to correct; without, it is adapt-then-combine Di-DGD with exact Perron weights.
-        perron: ``"discovered"`` as above; ``"known"`` takes the network as known beforehand, without traffic, as it must
-            be in simulations of more than 2,000 agents.
+        perron: ``"discovered"`` as above; ``"known"`` takes the network as known beforehand, at no cost, as it must be
+            in simulations of more than 2,000 agents.
 
     Example:
         >>> import d3gd
@@ -121,14 +122,13 @@ class PerronD3GD(Algorithm[PerronState]):
         gamma, rule, g = at(self.step_size, k), self._rule(net), gradient()
         now = Now(k=k, gamma=gamma, x=s.x, g=g, v=s.v)
         r = rule.begin(net, s.rule, now)
-        a, pi, beta, forget = rule.use(net, r, k)
-        v = rule.carry(net, s.rule, r, s.v)
+        (a, pi, beta), v = rule.use(net, r, k), rule.carry(net, s.rule, r, now)
         m = net.precise(corrected(net, s.x, g, v, pi, gamma=gamma, n=net.n))
         now = now._replace(a=a)
         r, message = rule.message(net, r, now)
         sent = net.exchange(m=m, **message)
         mixed = net.mix(a, sent.m, double=True)
-        v = correction(net, v, net.echo(a, sent.m, m), mixed, forget, rate=beta / gamma) if self.correct else v
+        v = correction(net, v, net.echo(a, sent.m, m), mixed, rate=beta / gamma) if self.correct else v
         return PerronState(x=net.precise(mixed), v=v, rule=rule.end(net, r, sent, now))
 
     def weights(self, net: Network, s: PerronState) -> Floats:

@@ -156,8 +156,8 @@ class ConditionedNetwork(Network):
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Raise an error: a row crosses an edge once, so a lost one would leave agents with different tables."""
         raise SettingsError(
-            "a rule floods the network while it runs, which needs every message to arrive at once; choose one that does "
-            'not, such as rule = "fixed"'
+            "a rule floods the network while it runs, which needs every message to arrive at once; choose one that "
+            'does not, such as rule = "fixed"'
         )
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
@@ -172,7 +172,7 @@ class ConditionedNetwork(Network):
         return mixed
 
     def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
-        r"""Return :math:`\sum_j a_{ij}^k m_i^{(j)}`, with the agent's own message of the iteration at which j's was sent."""
+        r"""Return :math:`\sum_j a_{ij}^k m_i^{(j)}`: own messages of the iterations at which those that arrived were sent."""
         if not isinstance(received, Late):
             return super().echo(a, received, sent)
         self._require(received, a)

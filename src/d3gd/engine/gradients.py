@@ -74,9 +74,13 @@ class Gradients:
         else:
             x, self._point = self._point, None
         self.count += 1
-        gradients = check_returned(self._evaluate(x, key), self._shape, self._what)
+        returned = self._evaluate(x, key)
+        valid = type(returned) is np.ndarray and returned.dtype == self._dtype and returned.shape == self._shape
+        gradients = returned if valid else check_returned(returned, self._shape, self._what)
         if self._watched:
             self._watch(x, gradients)
+        if valid and not self._copy:
+            return gradients
         precise: Floats = gradients.astype(self._dtype, copy=self._copy, subok=False)
         return precise
 

@@ -47,7 +47,6 @@ class Use(NamedTuple):
     a: Floats  # (edges,)      the weights of this block's agents
     pi: Floats  # (agents, 1)  their Perron weights, as far as they are known
     gain: float  # of the correction
-    forget: Floats | float  # the share of the correction that is dropped, for all agents or (agents, 1)
 
 
 class Rule(Part):
@@ -57,6 +56,6 @@ class Rule(Part):
         """Return what iteration ``k`` uses."""
         raise NotImplementedError
 
-    def carry(self, net: Network, old: Any, new: Any, v: Floats) -> Floats:
+    def carry(self, net: Network, old: Any, new: Any, now: Now) -> Floats:
         """Return the corrections to continue with, given the states before and after :meth:`begin`."""
-        return v
+        return now.v

@@ -6,15 +6,16 @@ measured instead, by averaged trackers (:class:`d3gd.rules.scale.Averaged`). Nor
 conserved: it becomes a random walk, which would end at a wrong point for good. Corrections are therefore forgotten:
 
 .. math::
-    v_i^{k+1} = (1 - \epsilon_{i,k})\, v_i^k + \frac{\beta}{\gamma_k} \sum_j a_{ij}^k (m_i^{\kappa_{ij}} - m_j^{\kappa_{ij}}), \qquad
-    \epsilon_{i,k} = \max\Big( \frac{2}{k + 3},\; 0.02\, z_i^k \Big),
+    \hat v_i^k &= (1 - \epsilon_{i,k})\, v_i^k, \qquad
+    \epsilon_{i,k} = \max\Big( \frac{2}{k + 2},\; 0.02\, z_i^k \Big), \\
+    v_i^{k+1} &= \hat v_i^k + \frac{\beta}{\gamma_k} \sum_j a_{ij}^k \big( m_i^{\kappa_{ij}} - m_j^{\kappa_{ij}} \big),
 
 where :math:`\kappa_{ij}` is the iteration at which j sent what i reads (:meth:`d3gd.network.Network.echo`).
 
 If links fail independently, the walk has mean zero. Its weight in the corrections then falls like
 :math:`1/\sqrt k`, and the bias of forgetting like 1/k. With noisy gradients the walk never stops, so neither may
 forgetting. Each agent estimates the share :math:`\phi_i` of noise in its gradients, in [0, 1], from how these change
-between iterations. To forget at equal rates, which bias does not survive otherwise, agents average their shares:
+between iterations. Agents that forget at different rates would bias the limit, so they average their shares:
 :math:`z_i^{k+1} = 0.95 \sum_j a_{ij}^k z_j^k + 0.05\, \phi_i^k`, one more number per message.
 """
 
@@ -73,9 +74,13 @@ class Failing(Rule):
         return FailingState(net.block(a), Y, gain, np.zeros_like(x0), change=nothing, size=nothing, noise=nothing)
 
     def use(self, net: Network, s: FailingState, k: int) -> Use:
-        """Return the weights, the measured shares, and how much to forget."""
-        forget = np.maximum(_FORGETS / (k + 1 + _FORGETS), _FLOOR * s.noise)
-        return Use(s.a, net.own(s.Y), s.gain, forget)
+        """Return the weights and the measured shares."""
+        return Use(s.a, net.own(s.Y), s.gain)
+
+    def carry(self, net: Network, old: FailingState, new: FailingState, now: Now) -> Floats:
+        """Forget."""
+        kept: Floats = (1 - np.maximum(_FORGETS / (now.k + _FORGETS), _FLOOR * new.noise)) * now.v
+        return kept
 
     def begin(self, net: Network, s: FailingState, now: Now) -> FailingState:
         """Average the gradient's size and changes."""

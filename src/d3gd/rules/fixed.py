@@ -22,7 +22,7 @@ class Known(NamedTuple):
 
     def use(self, net: Network, k: int) -> Use:
         """Return this block's part of it."""
-        return Use(net.block(self.a), self.pi[net.agents, None], self.gain.at(k), forget=0.0)
+        return Use(net.block(self.a), self.pi[net.agents, None], self.gain.at(k))
 
 
 def known(graph: Digraph, a: Floats, *, corrected: bool = True) -> Known:

@@ -80,11 +80,11 @@ class Planned(Rule):
         """Return the weights of the last plan."""
         return s.now.use(net, k)
 
-    def carry(self, net: Network, old: PlanState, new: PlanState, v: Floats) -> Floats:
+    def carry(self, net: Network, old: PlanState, new: PlanState, now: Now) -> Floats:
         r"""Keep :math:`\pi_i v_i`, so that its sum over agents stays zero under a new plan."""
         if new.now is old.now:
-            return v
-        carried: Floats = v * (old.now.pi / new.now.pi)[net.agents, None]
+            return now.v
+        carried: Floats = now.v * (old.now.pi / new.now.pi)[net.agents, None]
         return carried
 
     def begin(self, net: Network, s: PlanState, now: Now) -> PlanState:

@@ -13,17 +13,17 @@ _LOWEST = -0.6  # real part of a mode: lower ones, which alternate, would leave 
 
 
 def fast_weights(graph: Digraph, *, least: float = 0.8) -> Floats:
-    r"""Return weights over all edges for gradients of which nothing is known: white noise of equal variance at all agents.
+    r"""Return weights over all edges for unknown gradients, modelled as white noise of equal variance at all agents.
 
-    Doubly stochastic weights by Sinkhorn's iteration (:func:`d3gd.weights.balanced`) come first. Up to 300 agents a plan
-    follows (:mod:`d3gd.steady.planner`), in which they give up some balance for less noise: where links are scarce
-    (stars, bridges) it mixes several times faster. Agents that know the same graph compute the same weights.
+    Doubly stochastic weights by Sinkhorn's iteration (:func:`d3gd.weights.balanced`) come first. Up to 300 agents a
+    plan follows (:mod:`d3gd.steady.planner`) that gives up some balance for less noise: where links are scarce (stars,
+    bridges) the weights then mix several times faster. Agents that know the same graph compute the same weights.
 
     Args:
         graph: A strongly connected graph.
         least: The :math:`n \pi_i` below which an agent counts as starved.
     """
-    a = balanced(graph).data
+    a: Floats = balanced(graph).data
     if graph.n > PLANNED_UP_TO:
         return a
     planner = Planner(graph.n, graph.targets, graph.sources, a, least=least)
