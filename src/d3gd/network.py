@@ -159,7 +159,7 @@ class Network:
         """Flood rows along the edges: each agent forwards the new rows of its table with their agents' indices.
 
         Args:
-            table: (agents, n, r); row l of an agent's table comes from agent l.
+            table: (agents, n, r); row l of an agent's table comes from agent l, and is the same in all tables.
             fresh: (agents, n); the rows to send.
 
         Returns:
