@@ -16,8 +16,7 @@ ALGORITHMS = {
     "D3GD decentralized, some": d3gd.D3GD(step_size=0.1, participation=0.6),
     "ACGT, short cycles": d3gd.ACGT(step_size=0.05, cycle=2, prune=0.8, sharpness=1.0),
 }
-# Plans wait for sketches to travel, and local weights move at the end of an epoch; all others have shown after a few
-# iterations whether bits agree.
+# Plans wait for sketches to travel; all others have shown after a few iterations whether bits agree.
 LONG, SHORT = 65, 6
 METRICS = ["stationarity", "disagreement", "loss", "n_min_pi", "perron_error", "design", "accuracy_per_agent", "bytes"]
 
@@ -41,9 +40,9 @@ def runs(transport):
     """Every method, full batch and mini-batch; one rank has nobody to differ from, and the first will do."""
     some = 1 if transport is not None and transport.ranks == 1 else len(ALGORITHMS)
     for name, algorithm in list(ALGORITHMS.items())[:some]:
-        moving = name.startswith(("PerronD3GD planned", "PerronD3GD local"))
+        moving = name.startswith("PerronD3GD planned")
         # Batches are drawn by the problem, alike for all variants of a method: one of each is enough for them.
-        usual = algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("after"))
+        usual = algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("discovered"))
         for batch in (None, 3) if usual else (None,):
             problem = part(None, batch) if transport is None else lambda agents, batch=batch: part(agents, batch)
             no_scale = isinstance(algorithm, d3gd.PushPull | d3gd.RFAST | d3gd.PULMDGD)

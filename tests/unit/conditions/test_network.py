@@ -301,7 +301,7 @@ METHODS = [
     AVERAGED,
     d3gd.DiDGD(step_size=0.05, warmup=8),
     d3gd.D3GD(step_size=0.02, rule="exact"),
-    d3gd.PerronD3GD(step_size=0.02, rule="local"),
+    d3gd.PerronD3GD(step_size=0.02),
     d3gd.FROST(step_size=0.01),
     d3gd.PushPull(step_size=0.01),
 ]
@@ -388,9 +388,8 @@ def test_a_biased_result_says_so(tmp_path):
     assert "biased" not in unbiased.settings
 
 
-def test_planned_weights_are_refused_and_no_longer_the_default():
-    loss = Conditions(loss=0.1, biased=True)
-    with pytest.raises(SettingsError, match="planned weights need every message to arrive"):
-        runs(loss, d3gd.PerronD3GD(step_size=0.05, rule="planned"))
-    auto, fixed = (runs(loss, d3gd.PerronD3GD(step_size=0.05, rule=rule)) for rule in ("auto", "fixed"))
-    assert np.array_equal(auto.x, fixed.x)
+def test_weights_planned_from_data_are_refused():
+    with pytest.raises(SettingsError, match="PerronD3GD does not survive loss: it relies on all agents planning"):
+        runs(Conditions(loss=0.1), d3gd.PerronD3GD(step_size=0.05, rule="planned"))
+    with pytest.raises(SettingsError, match="planned from data need every message to arrive"):
+        runs(Conditions(loss=0.1, biased=True), d3gd.PerronD3GD(step_size=0.05, rule="planned"))
