@@ -18,7 +18,7 @@ del METHODS["PULMDGD"]  # its cycles grow; the variant whose cycles do not is he
 # At other settings, modes lie too close to be told apart.
 METHODS["FRSD"] = replace(METHODS["FRSD"], gain=0.3)
 METHODS |= {
-    name: replace(one, step_size=0.1) for name, one in METHODS.items() if name.startswith("PerronD3GD") and one.correct
+    name: replace(one, step_size=0.18) for name, one in METHODS.items() if name.startswith("PerronD3GD") and one.correct
 }
 ORDER = 8  # modes of convergence that are told apart
 
