@@ -14,7 +14,7 @@ from tests.helpers.stepping import network, random_network, states
 from tests.helpers.strategies import digraphs, examples, row_stochastic
 from tests.unit.algorithms.test_perron import Diagonal
 
-RULES = ["mixing", "fixed"]
+RULES, ORDERS = ["mixing", "fixed"], ["after", "before"]
 
 
 @examples(30)
