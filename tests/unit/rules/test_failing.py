@@ -91,8 +91,8 @@ def test_steady_gradients_count_as_no_noise_and_white_noise_counts_fully():
 
 # Against averaged Di-DGD; python -m studies.failing has all networks, more iterations and the targets -----------------
 
-# Stationarity falls like 1/k for PerronD3GD and tends to a constant for averaged Di-DGD, disagreement as well: after
-# 1,000 instead of 4,000 iterations the ratios may be 4^2 times as large as the targets of 1/30 and 1/1,000.
+# Both metrics are squares of what falls like 1/k for PerronD3GD and stays for averaged Di-DGD. The targets after 4,000
+# iterations are 1/30 and 1/1,000; after 1,000, disagreement may be 4^2 times as large.
 SHORT = 1000
 
 
@@ -100,7 +100,7 @@ SHORT = 1000
 def test_it_ends_far_below_averaged_di_dgd(hardship):
     graph = NETWORKS["Erdos-Renyi 0.4 (6)"]
     stationarity, disagreement = np.exp(ends(graph, HARDSHIPS[hardship], iterations=SHORT, seed=0))
-    assert stationarity <= 16 / 30
+    assert stationarity <= 1 / 30
     assert disagreement <= 16 / 1000
 
 
