@@ -166,6 +166,21 @@ def test_a_change_of_the_step_size_leaves_models_at_rest_where_they_are(rule, be
     assert result.metrics["disagreement"][result.iterations >= 3000].max() < 1e-11
 
 
+@pytest.mark.parametrize("rule", RULES)
+@examples(8)
+@given(steps=st.lists(st.floats(1e-6, 0.2), min_size=2, max_size=5), held=st.integers(1, 40))
+def test_under_any_schedule_of_steps_models_at_rest_stay_where_they_are(rule, steps, held):
+    graph, problem = d3gd.graphs.ring(20), d3gd.problems.quadratic(agents=20, dim=3, seed=0)
+    algorithm = d3gd.PerronD3GD(step_size=lambda k: steps[k // held], rule=rule)
+    net = network(algorithm, graph, d3gd.weights.metropolis(graph))
+    x = np.tile(problem.optimum, (20, 1))
+    s = algorithm.init(net, x)
+    s = s._replace(v=-problem.gradients(x) / (20 * algorithm.scale(net, s)[:, None]))
+    for k in range(held * len(steps)):
+        s = advance(algorithm, net, problem, s, k)
+        assert np.abs(s.x - x).max() < 1e-10  # corrections are of size 1: a jump would be as large as a step
+
+
 @pytest.mark.parametrize("graph", [d3gd.graphs.erdos_renyi(6, 0.4, seed=seed) for seed in range(3)], ids=str)
 @pytest.mark.parametrize("rule", RULES)
 def test_single_precision_ends_where_gradient_descent_in_single_precision_does(graph, rule):
