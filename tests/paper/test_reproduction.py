@@ -308,7 +308,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
 
 
 def test_readings_of_what_the_paper_leaves_open_have_their_rows(reproduction):
-    """With labels of both signs disagreement falls as the paper says; with a random start the decentralized rule fails."""
+    """With labels of both signs disagreement falls as claimed; with a random start the decentralized rule fails."""
     claims = json.loads((reproduction.folder / "claims.json").read_text())["claims"]
     start, labels = ([m["values"] for m in claim["ours"]] for claim in claims if claim["claim"].startswith("Read with"))
     assert all(np.median(values) >= 0.3 for values in labels[2:])
