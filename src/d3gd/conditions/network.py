@@ -172,7 +172,7 @@ class ConditionedNetwork(Network):
         return mixed
 
     def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
-        r"""Return :math:`\sum_j a_{ij}^k m_i^{(j)}`: own messages of the iterations at which those that arrived were sent."""
+        r"""Return :math:`\sum_j a_{ij}^k m_i^{(j)}`, of own messages as old as those that arrived."""
         if not isinstance(received, Late):
             return super().echo(a, received, sent)
         self._require(received, a)
