@@ -3,8 +3,8 @@
     python -m studies.ablation            # all of it, into docs/study/ablation.md
     python -m studies.ablation --seeds 1  # a look
 
-Every cell runs the same correction on four kinds of weights. Ratios are to Di-DGD on Metropolis weights at the same step
-size, after 1,000 iterations.
+Every cell runs the same correction on four kinds of weights. Ratios are to Di-DGD on Metropolis weights at the same
+step size, after 1,000 iterations.
 """
 
 import argparse
