@@ -76,9 +76,11 @@ class Network:
         bytes_sent: Bytes sent so far over all edges into the block; self-loops are free.
         halo: The exchange with other ranks, for the engine; algorithms do not use it.
         reliable: Whether every message arrives without delay; see :mod:`d3gd.conditions`.
+        repeatable: Whether an iteration can be taken again: messages between sites are sent once.
     """
 
     reliable = True
+    repeatable = True
 
     def __init__(
         self,
@@ -88,12 +90,13 @@ class Network:
         seed: int = 0,
         sees_all: bool = True,
         transport: Transport | None = None,
+        halo: Halo | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.n = graph.n
         self.dtype = np.dtype(dtype)
         self.graph = graph
-        self.halo = Halo(graph, transport or Alone())
+        self.halo = halo or Halo(graph, transport or Alone())
         block = self.halo.block
         self.agents: Ints = block.agents
         self.everywhere_a0: Floats = weights.data
@@ -114,6 +117,10 @@ class Network:
         self._indptr: Ints = np.append(self._starts, len(block.edges))
         self._places: Ints = np.arange(len(self.agents))
         self._meter, self._buffers = Meter(), Buffers(LARGE)
+
+    def begin(self, k: int) -> int:
+        """Begin iteration ``k``, and return it; a network of sites returns a later one if others are further on."""
+        return k
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only way to communicate.

@@ -187,7 +187,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             The result of the first call of the closure.
         """
         self._require_untouched()
-        algorithm, k = self._current(), self.iteration
+        self.iteration = k = self.network.begin(self.iteration)  # a site may have left some out
+        algorithm = self._current()
         losses: list[float] = []
         here = algorithm.point(self._memory)
 

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Array, Bools, Floats
 from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
+from d3gd.distributed.halo import Halo
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import SettingsError
 from d3gd.network import Inbox, Network
@@ -45,6 +46,7 @@ class ConditionedNetwork(Network):
         seed: The key of all draws.
         sees_all: Whether algorithms may access all agents' values.
         transport: The ranks.
+        halo: The exchange with other processes, if it is not that of the transport.
         dtype: The precision of models.
     """
 
@@ -59,9 +61,10 @@ class ConditionedNetwork(Network):
         seed: int = 0,
         sees_all: bool = True,
         transport: Transport | None = None,
+        halo: Halo | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
-        super().__init__(graph, weights, seed=seed, sees_all=sees_all, transport=transport, dtype=dtype)
+        super().__init__(graph, weights, seed=seed, sees_all=sees_all, transport=transport, halo=halo, dtype=dtype)
         block = self.halo.block
         self._what, self._key = conditions, seed
         self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]
