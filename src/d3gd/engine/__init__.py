@@ -155,6 +155,8 @@ def execute(
         resume: Whether to continue from the newest one.
     """
     ranks, iterations, every = setup.ranks, int(settings["iterations"]), int(settings["every"])
+    if out is not None and not ranks.resumes:
+        ranks.resumes = "resume=True continues from the last checkpoint"
     keeper = Keeper(setup, recorder.log, start.pop(), out=out, resume=resume, settings=settings)
     with (
         keeper,

@@ -135,6 +135,7 @@ def set_up(
 
     The initial models are as large as the current ones, so the caller should not keep them.
     """
+    transport.require_same_versions()
     with transport.together():
         require_graph(graph)
         graph.require_strongly_connected()

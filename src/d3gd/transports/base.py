@@ -1,5 +1,6 @@
 """The base class of transports, which move bytes between processes."""
 
+import json
 import math
 import os
 import sys
@@ -10,11 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from d3gd import __version__
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
 
@@ -34,11 +37,12 @@ class LateError(Exception):
 
     Args:
         peer: The rank that did not answer.
+        broken: Whether the connection broke, long before the deadline.
     """
 
-    def __init__(self, peer: int) -> None:
+    def __init__(self, peer: int, *, broken: bool = False) -> None:
         super().__init__(peer)
-        self.peer = peer
+        self.peer, self.broken = peer, broken
 
 
 class InterruptedTogetherError(KeyboardInterrupt):
@@ -67,10 +71,13 @@ class Pending:
         finish, self._finish = self._finish, None
         if finish is None:
             return
+        began = time.monotonic()
+        self._transport._noted_absence(began)
         try:
             finish()
         except LateError as late:
-            raise self._transport._reported(late, self._what) from None
+            raise self._transport._reported(late, self._what, time.monotonic() - began) from None
+        self._transport._last_heard = time.monotonic()
 
 
 class Transport(ABC):
@@ -85,13 +92,19 @@ class Transport(ABC):
         ranks: The number of processes.
         timeout: Limit in seconds on any wait.
         large: Bytes from which an array is sent as a separate message, not packed with others.
+        more_time: How to allow more time, in messages.
+        resumes: How to continue after a failure, in messages; empty if that is not possible.
     """
 
     rank: int = 0
     ranks: int = 1
     timeout: float = TIMEOUT
     large: float = math.inf
+    more_time: str = "connect(timeout=...)"
+    resumes: str = ""
     _agreed = False
+    _last_heard: float | None = None
+    _away, _back = 0.0, -math.inf
     _last: Pending | None = None
     _posts = 0
 
@@ -105,7 +118,10 @@ class Transport(ABC):
 
     @abstractmethod
     def _answers(self, text: str, grace: float) -> dict[int, str]:
-        """Send a text to all ranks and return those received within ``grace`` seconds; connections may be broken."""
+        """Send a text to all ranks and return those received within ``grace`` seconds; connections may be broken.
+
+        It raises :class:`LateError` if it can tell which rank has ended.
+        """
 
     @abstractmethod
     def abort(self, code: int) -> None:
@@ -139,7 +155,7 @@ class Transport(ABC):
         try:
             finish = self._start(sends, receives, _tag(what))
         except LateError as late:
-            raise self._reported(late, what) from None
+            raise self._reported(late, what, 0.0) from None
         self._last = Pending(self, finish, what)
         return self._last
 
@@ -252,12 +268,35 @@ class Transport(ABC):
             self.abort(_FAILED)
         raise SystemExit(_USAGE)
 
-    def _reported(self, late: LateError, what: str) -> TransportError:
+    def require_same_versions(self) -> None:
+        """Raise an error, on all ranks, unless all ranks have the same versions of what results depend on."""
+        if self.ranks == 1:
+            return
+        with self.together():
+            texts = self.texts(json.dumps(versions()))
+            first = json.loads(texts[0])
+            for rank, text in enumerate(texts):
+                for name, version in json.loads(text).items():
+                    if version != first[name]:
+                        raise TransportError(
+                            f"rank {rank} has {name} {version} and rank 0 has {first[name]}; install the same "
+                            "everywhere, or results depend on who computes them"
+                        )
+
+    def _reported(self, late: LateError, what: str, waited: float) -> TransportError:
         """Find the ranks that do not answer or whose messages do not match; the first rank that knows reports it."""
+        if time.monotonic() - self._back < 2 * self.timeout + _GRACE and not isinstance(late, MisfitError):
+            return TransportError(
+                f"this rank sent nothing for {self._away:.0f} s, longer than the {self.timeout:g} s that others wait, "
+                f"so they have ended; let it compute less between messages, or allow more time ({self.more_time})"
+            )
         misfit = isinstance(late, MisfitError)
         # Ranks post in the same order: equal counts should mean equal messages.
         found = {self.rank: f"{self._posts} {what}"}
-        found |= self._answers(found[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
+        try:
+            found |= self._answers(found[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
+        except LateError as ended:
+            return TransportError(self._gone(f"rank {ended.peer} has ended", "its"))
         silent = self._silent(found) if len(found) > 1 else [late.peer]
         posts = {rank: text.partition(" ")[0] for rank, text in found.items()}
         shown = {rank: text.partition(" ")[2] for rank, text in found.items()}
@@ -271,15 +310,29 @@ class Transport(ABC):
             )
         elif misfit:
             message = f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
+        elif silent and late.broken:
+            message = self._gone(f"the connection to {named(silent)} broke", "its" if len(silent) == 1 else "their")
         elif silent:
             message = (
-                f"no message from {named(silent)} for {self.timeout:g} s: ended, hanging, very slow, or done with "
-                "fewer steps; check its output, or allow more time (--timeout); --resume continues from the last "
-                "checkpoint"
+                f"no message from {named(silent)} for {waited:.3g} s: ended, hanging, very slow, or done with fewer "
+                f"steps; check its output, or allow more time ({self.more_time}){self._or_resume()}"
             )
+        elif late.broken:
+            message = f"the connection to rank {late.peer} broke, though it still runs; is the network working?"
         else:
-            message = f"no valid message from rank {late.peer} for {self.timeout:g} s; is the network working?"
+            message = f"no valid message from rank {late.peer} for {waited:.3g} s; is the network working?"
         return self._reported_by_first(found, message)
+
+    def _noted_absence(self, now: float) -> None:
+        """Note that this rank was away for longer than others wait; some messages from before may still arrive."""
+        if self._last_heard is not None and now - self._last_heard > self.timeout:
+            self._away, self._back = now - self._last_heard, now
+
+    def _gone(self, what: str, whose: str) -> str:
+        return f"{what}: killed, out of memory or failed; check {whose} output{self._or_resume()}"
+
+    def _or_resume(self) -> str:
+        return f"; {self.resumes}" if self.resumes else ""
 
     def _silent(self, found: Mapping[int, str]) -> list[int]:
         return [rank for rank in range(self.ranks) if rank not in found]
@@ -299,6 +352,11 @@ def leave(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions on which results depend."""
+    return {"d3gd": __version__, "numpy": np.__version__, "scipy": version("scipy")}
 
 
 @lru_cache(maxsize=256)
