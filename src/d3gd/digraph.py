@@ -217,13 +217,13 @@ class Digraph:
         unreached = np.flatnonzero(self.hops_from(0) < 0)
         if unreached.size:
             raise GraphError(
-                f"{self._names(unreached)} cannot be reached from {self.name(0)}: the graph is not strongly "
+                f"{self.names(unreached)} cannot be reached from {self.name(0)}: the graph is not strongly "
                 f"connected; add links into {self.name(unreached[0])}, or draw a denser graph"
             )
         reversed_graph = Digraph.from_edges(self.n, self.edges[:, ::-1], self.labels)
         silent = np.flatnonzero(reversed_graph.hops_from(0) < 0)
         raise GraphError(
-            f"{self.name(0)} cannot be reached from {self._names(silent)}: the graph is not strongly "
+            f"{self.name(0)} cannot be reached from {self.names(silent)}: the graph is not strongly "
             f"connected; add links out of {self.name(silent[0])}, or draw a denser graph"
         )
 
@@ -260,7 +260,8 @@ class Digraph:
         hops: Floats = dijkstra(self._flow, unweighted=True, indices=agents)
         return hops
 
-    def _names(self, agents: Ints) -> str:
+    def names(self, agents: Ints) -> str:
+        """Return the names of some agents in messages: the first three, and how many more."""
         names = ", ".join(self.name(int(agent)) for agent in agents[:_NAMES_IN_A_MESSAGE])
         more = agents.size - _NAMES_IN_A_MESSAGE
         return f"{names} and {more} more" if more > 0 else names

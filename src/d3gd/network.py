@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
+from d3gd.distributed import survey as discovery
 from d3gd.distributed.halo import Halo
+from d3gd.distributed.knowledge import Needs, require_knowledge, stronger
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
@@ -66,15 +68,15 @@ class Network:
     including the self-loops.
 
     Attributes:
-        n: The number of agents in the whole network.
-        graph: The whole network, known to all agents at set-up.
+        n: The number of agents in the whole network, which every agent is given.
         agents: The indices of this block's agents.
         a0: The initial weights over the block's edges, :math:`A^0`.
-        everywhere_a0: The initial weights over all edges of the network, known to all agents at set-up.
         loops: Mask of the self-loops among the block's edges.
         dtype: The precision of models; edge weights and Perron weights are always in double precision.
         bytes_sent: Bytes sent so far over all edges into the block; self-loops are free.
         halo: The exchange with other ranks, for the engine; algorithms do not use it.
+        given: The whole network as this process was given it, also for the engine.
+        needs: What algorithms on this network may read: see :attr:`d3gd.Algorithm.needs`.
         reliable: Whether every message arrives without delay; see :mod:`d3gd.conditions`.
         repeatable: Whether an iteration can be taken again: messages between sites are sent once.
     """
@@ -88,21 +90,20 @@ class Network:
         weights: CSR,
         *,
         seed: int = 0,
-        sees_all: bool = True,
+        needs: Needs = "all agents",
         transport: Transport | None = None,
         halo: Halo | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.n = graph.n
         self.dtype = np.dtype(dtype)
-        self.graph = graph
+        self.given, self.needs = discovery.Survey(graph, weights.data, rounds=0), needs
         self.halo = halo or Halo(graph, transport or Alone())
         block = self.halo.block
         self.agents: Ints = block.agents
-        self.everywhere_a0: Floats = weights.data
         self.bytes_sent = 0
         self._seed = seed
-        self._sees_all = sees_all
+        self._survey: discovery.Survey | None = None
         self._edges = block.edges
         self.a0: Floats = self.block(weights.data)
         self._rows: Ints = np.searchsorted(self.agents, graph.targets[block.edges])
@@ -114,9 +115,32 @@ class Network:
         self._columns: Ints = self._place[self._sources]
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._links = len(block.edges) - len(self.agents)
+        self._all_edges = graph.sources.size
         self._indptr: Ints = np.append(self._starts, len(block.edges))
         self._places: Ints = np.arange(len(self.agents))
         self._meter, self._buffers = Meter(), Buffers(LARGE)
+
+    @property
+    def graph(self) -> Digraph:
+        """The whole network, for methods whose agents know it beforehand; others have to :meth:`survey` it."""
+        require_knowledge(self.needs, "the network", "the graph", "net.survey().graph")
+        return self.given.graph
+
+    @property
+    def everywhere_a0(self) -> Floats:
+        """The initial weights over all edges of the network, for the same methods as :attr:`graph`."""
+        require_knowledge(self.needs, "the network", "all agents' weights", "net.survey().a0")
+        return self.given.a0
+
+    @property
+    def out_degrees(self) -> Ints:
+        """The number of out-neighbours of each agent of the block, for methods whose agents know who hears them."""
+        require_knowledge(self.needs, "out-degrees", "out-degrees", "what arrives along in-edges")
+        return self._out_degrees
+
+    def permit(self, needs: Needs) -> None:
+        """Let algorithms read what these needs include, besides what they may already read."""
+        self.needs = stronger(self.needs, needs)
 
     def begin(self, k: int) -> int:
         """Begin iteration ``k``, and return it; a network of sites returns a later one if others are further on."""
@@ -153,6 +177,24 @@ class Network:
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
         return tables[self._place[carrier], np.arange(self.n)], carrier >= 0
 
+    def survey(self) -> discovery.Survey:
+        """Let the agents tell each other whom they hear and with what weights, until all know the whole network.
+
+        The rounds and bytes that this takes count as any others do. Call it in ``init``; what is known stays known, so
+        that further calls cost nothing.
+
+        Returns:
+            The graph, the initial weights over all its edges, and the number of rounds.
+        """
+        if self._survey is None:
+            self._require_memory(-(-self.n // self.halo.transport.ranks))
+            rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
+            self._survey, sent = discovery.survey(self.halo, rows, discovery.Edges(self._indptr, self._columns))
+            self.bytes_sent += sent
+            # Where an agent's edges stand among all is known from now on; a rank may have been given its own rows only.
+            self._edges = np.flatnonzero(np.isin(self._survey.graph.targets, self.agents))
+        return self._survey
+
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i.
 
@@ -164,7 +206,7 @@ class Network:
         self._require(received, a)
         # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time, but which
         # also spares a copy where rows are in two places.
-        numbers = self.graph.sources.size * math.prod(received.shape[1:])
+        numbers = self._all_edges * math.prod(received.shape[1:])
         pays = self._meter.compiled if received.apart else self._meter.large
         dtype = np.float64 if double else received.dtype
         if pays(numbers):
@@ -258,12 +300,16 @@ class Network:
 
     def vectors(self) -> Floats:
         """Return an n-vector of zeros per agent, or raise an error if they would take too much memory."""
-        if len(self.agents) * self.n > _VECTORS:
+        self._require_memory(len(self.agents))
+        return np.zeros((len(self.agents), self.n))
+
+    def _require_memory(self, agents: int) -> None:
+        """Raise an error if an n-vector for each of so many agents is too much for a process."""
+        if agents * self.n > _VECTORS:
             raise D3GDError(
-                f"an n-vector for each of {len(self.agents)} agents on one process is too much for n = {self.n}; use "
+                f"an n-vector for each of {agents} agents on one process is too much for n = {self.n}; use "
                 'perron="known" with DiDGD, D3GD or FROST, rule="fixed" with PerronD3GD, or more ranks'
             )
-        return np.zeros((len(self.agents), self.n))
 
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
@@ -282,13 +328,13 @@ class Network:
 
     def everyone(self, values: Array) -> Array:
         """Return all agents' values: global knowledge, refused to decentralized methods."""
-        self._require_sight()
+        require_knowledge(self.needs, "all agents", "all agents' values", "net.exchange")
         return self.halo.everyone(values)
 
     def perron(self, a: Floats) -> Floats:
         """Return the left Perron vector of the whole network's weights: also global knowledge."""
-        self._require_sight()
-        return perron(self.graph.matrix(self.halo.everywhere(a)))
+        require_knowledge(self.needs, "all agents", "all agents' weights in use", "net.exchange")
+        return perron(self.given.graph.matrix(self.halo.everywhere(a)))
 
     def _require(self, received: Received, a: Floats) -> None:
         """Raise an error unless the rows were received and there is one weight per edge."""
@@ -311,7 +357,7 @@ class Network:
 
     def _kernels(self, width: int) -> "Plain | Compiled":
         """Return the kernels for ``width`` numbers per edge."""
-        return self._compiled if self._meter.compiled(self.graph.sources.size * width) else self._plain
+        return self._compiled if self._meter.compiled(self._all_edges * width) else self._plain
 
     @cached_property
     def _plain(self) -> Plain:
@@ -323,9 +369,6 @@ class Network:
 
         return Compiled(self._indptr, self._columns)
 
-    def _require_sight(self) -> None:
-        if not self._sees_all:
-            raise D3GDError(
-                "a decentralized algorithm requested all agents' values; agents know only what arrives along their "
-                'in-edges: use net.exchange, or declare the algorithm with needs = "all agents"'
-            )
+    @cached_property
+    def _out_degrees(self) -> Ints:
+        return self.given.graph.out_degrees[self.agents]

@@ -71,7 +71,7 @@ def network(
         graph.require_strongly_connected()
         matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
     kind = _Following if dtype is None else Network
-    return kind(graph, matrix, seed=seed, sees_all=False, transport=ranks, dtype=dtype or np.float64)
+    return kind(graph, matrix, seed=seed, needs="in-neighbours", transport=ranks, dtype=dtype or np.float64)
 
 
 class _Following(Network):
@@ -144,6 +144,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         transport = network.halo.transport
         with transport.together():
             _require_one_agent(algorithm, network)
+            network.permit(algorithm.needs)
             size = getattr(algorithm, "step_size", None)
             super().__init__(params, {} if size is None else {"lr": at(size, 0)})
             self.algorithm, self.network, self.agent, self.iteration = algorithm, network, int(network.agents[0]), 0
@@ -153,7 +154,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             if isinstance(network, _Following):
                 network.follow(self._trained)
         self._dim = sum(p.numel() for p in self._trained)
-        plan = [describe(algorithm), network.graph.indptr, network.graph.sources, network.everywhere_a0, self._dim]
+        given = network.given
+        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._dim]
         transport.require_same(
             digest(*plan, str(network.dtype), same_start), "an algorithm, network, or number or precision of parameters"
         )
@@ -362,7 +364,7 @@ def _require_one_agent(algorithm: Algorithm[Any], net: Network) -> None:
             f"{type(algorithm).__name__} needs the values of all agents, which a process does not have; choose a "
             "decentralized method, such as PerronD3GD, or simulate with d3gd.run"
         )
-    require_admissible(algorithm, net.graph, net.graph.matrix(net.everywhere_a0))
+    require_admissible(algorithm, net.given.graph, net.given.graph.matrix(net.given.a0))
     require_declared(algorithm)
 
 

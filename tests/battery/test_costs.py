@@ -34,8 +34,9 @@ def stepped(method, n, d, iterations=1, choice=None):
     graph = d3gd.graphs.grid(n // 4, 4, torus=True)
     problem = d3gd.problems.quadratic(agents=n, dim=d)
     algorithm = method(step_size=0.01, **(choice or {}))
-    net = Counting(graph, d3gd.weights.metropolis(graph), sees_all=algorithm.needs == "all agents")
+    net = Counting(graph, d3gd.weights.metropolis(graph), needs=algorithm.needs)
     s = algorithm.init(net, np.zeros((n, d)))
+    net.bytes_sent = 0  # a survey is no part of an iteration
     for k in range(iterations):
         s = advance(algorithm, net, problem, s, k)
     return net, s
@@ -89,7 +90,7 @@ def test_what_needs_no_gradient_is_sent_before_there_is_one(method, choice):
 def test_bytes_per_link(method, choice, numbers):
     for n, d in ((8, 3), (12, 5)):
         net, _ = stepped(method, n, d, choice=choice)
-        assert net.bytes_sent == net.graph.link_count * 8 * numbers(n, d)
+        assert net.bytes_sent == net.given.graph.link_count * 8 * numbers(n, d)
 
 
 # An array of models is one unit. What a step makes is its new state, what it sends, and pieces.
@@ -127,7 +128,7 @@ def test_above_2000_agents_nothing_dense_is_made_or_the_way_out_is_named(method,
     algorithm = method(step_size=0.01, **choice)
     weights = d3gd.weights.metropolis(graph)
     targets = np.ones((n, 2))
-    net = Network(graph, weights, sees_all=algorithm.needs == "all agents")
+    net = Network(graph, weights, needs=algorithm.needs)
     refused = contextlib.nullcontext()
     if choice.get("perron") == "tracked" or choice.get("rule") in ("planned", "local"):
         refused = pytest.raises(D3GDError, match='perron="known"')

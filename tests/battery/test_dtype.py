@@ -33,7 +33,7 @@ class Watched(Network):
 
 def single_network(algorithm):
     graph = d3gd.graphs.grid(2, 3) if algorithm.needs == "undirected links" else setting()[0]
-    return Watched(graph, d3gd.weights.metropolis(graph), sees_all=True, dtype=np.float32)
+    return Watched(graph, d3gd.weights.metropolis(graph), dtype=np.float32)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -8,6 +8,7 @@ from tests.equivalence import own_worker, worker
 from tests.helpers.launching import ROOT, launch, require
 
 TRAFFIC = int(worker.traffic(Alone())[0])
+SURVEY = worker.survey(Alone())[0]
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,8 @@ def test_every_algorithm_gives_the_same_bits(launcher, ranks, alone, tmp_path):
         counted, moved = file["traffic"].tolist()
         assert counted == TRAFFIC
         assert moved == counted if ranks == worker.AGENTS else moved < counted
+        assert len(file["survey"]) == ranks
+        assert all(found.tobytes() == SURVEY.tobytes() for found in file["survey"])
         compared = [name for name in alone if f"{name}/x" in file]
         assert compared == list(alone) if ranks > 1 else compared
         for name in compared:

@@ -68,7 +68,20 @@ def traffic(transport):
     own = len(net.agents)
     net.exchange(x=np.ones((own, 7)), Y=np.ones((own, AGENTS)), t=np.ones(own))
     net.relay(np.ones((own, AGENTS, 3)), (net.agents[:, None] + np.arange(AGENTS)) % 2 == 0)
+    net.survey()
     return transport.each(np.array([net.bytes_sent, net.halo.wire_bytes])).sum(axis=0)
+
+
+def survey(transport):
+    """What every rank finds, given the weights of its own agents only: graph, weights, rounds and bytes in one row."""
+    graph = d3gd.graphs.erdos_renyi(12, 0.2, seed=1)
+    A = d3gd.weights.metropolis(graph)
+    own = np.isin(graph.targets, Network(graph, A, transport=transport).agents)
+    A.data[~own] = np.nan
+    net = Network(graph, A, needs="in-neighbours", transport=transport)
+    found = net.survey()
+    sent = transport.each(np.array(net.bytes_sent)).sum()
+    return transport.each(np.concatenate([found.graph.keys, found.a0, [found.rounds, sent]]))
 
 
 def main(name, out):
@@ -77,9 +90,9 @@ def main(name, out):
         for name, result in runs(transport):
             arrays |= {f"{name}/x": result.x, f"{name}/weights": result.weights.data}
             arrays |= {f"{name}/{metric}": values for metric, values in result.metrics.items()}
-        sent = traffic(transport)
+        sent, found = traffic(transport), survey(transport)
         if transport.rank == 0:
-            np.savez(Path(out), traffic=sent, ranks=transport.ranks, **arrays)
+            np.savez(Path(out), traffic=sent, survey=found, ranks=transport.ranks, **arrays)
 
 
 if __name__ == "__main__":

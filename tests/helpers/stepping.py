@@ -24,7 +24,7 @@ def hears(graph):
 
 def network(algorithm, graph, weights, seed=0, dtype=np.float64):
     """The network that `d3gd.run` would hand to this algorithm."""
-    return Network(graph, weights, seed=seed, sees_all=algorithm.needs == "all agents", dtype=dtype)
+    return Network(graph, weights, seed=seed, needs=algorithm.needs, dtype=dtype)
 
 
 def states(algorithm, graph, weights, problem, iterations, x0=None, seed=0, dtype=np.float64):

@@ -1,11 +1,14 @@
 """The operations, each against its dense meaning."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
+from d3gd.distributed.knowledge import Needs
 from d3gd.network import Network
 from tests.helpers.strategies import digraphs, examples
 
@@ -186,11 +189,36 @@ def test_weights_and_vectors_have_to_fit():
         net.dot(np.zeros((6, 2)), received)
 
 
-def test_global_knowledge_is_refused_to_the_decentralized():
-    _, net = make(0, sees_all=False)
-    for ask in (net.everyone, net.perron):
-        with pytest.raises(d3gd.D3GDError, match="decentralized"):
-            ask(net.a0)
+READS = {
+    "the network": [lambda net: net.graph, lambda net: net.everywhere_a0],
+    "out-degrees": [lambda net: net.out_degrees],
+    "all agents": [lambda net: net.everyone(net.a0), lambda net: net.perron(net.a0)],
+}
+
+
+@pytest.mark.parametrize("needs", get_args(Needs))
+def test_agents_read_what_their_method_needs_and_nothing_else(needs):
+    order = get_args(Needs)
+    _, net = make(0, needs=needs)
+    for least, reads in READS.items():
+        for read in reads:
+            if order.index(needs) >= order.index(least):
+                read(net)
+                continue
+            with pytest.raises(d3gd.D3GDError, match=f"needs = '{needs}' requested .* or declare it with .*'{least}'"):
+                read(net)
+
+
+def test_out_degrees_are_those_of_the_block():
+    graph, net = make(0, needs="out-degrees")
+    assert np.array_equal(net.out_degrees, graph.out_degrees[net.agents])
+
+
+def test_permission_is_given_and_not_taken():
+    _, net = make(0, needs="in-neighbours")
+    for needs, then in (("out-degrees", "out-degrees"), ("the network", "out-degrees"), ("all agents", "all agents")):
+        net.permit(needs)
+        assert net.needs == then
 
 
 def test_a_method_that_peeks_is_stopped_in_its_first_step():

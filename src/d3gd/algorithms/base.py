@@ -5,6 +5,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeV
 from d3gd.arrays import CSR, Floats
 from d3gd.conditions import Hardship
 from d3gd.digraph import Digraph
+from d3gd.distributed.knowledge import Needs as Needs
 from d3gd.errors import SettingsError, WeightsError
 from d3gd.network import Network
 from d3gd.state import PerAgent
@@ -13,10 +14,6 @@ from d3gd.validation import normalize
 S = TypeVar("S")
 
 _ASYMMETRY = 1e-12  # asymmetry that rounding may leave in symmetric weights
-
-# What an agent must know, weakest requirement first. All agents know their in-neighbours and the number of agents.
-Needs: TypeAlias = Literal["in-neighbours", "the network", "out-degrees", "undirected links", "all agents"]
-
 
 Draw: TypeAlias = int | Literal["new"] | None
 
@@ -72,18 +69,19 @@ class Algorithm(Generic[S]):
 
     @property
     def needs(self) -> Needs:
-        """What the agents must know.
+        """What the agents must know beforehand, besides their number; each answer includes those above it.
 
         ``"in-neighbours"``
-            Their in-neighbours and what these send: the default.
+            Their in-neighbours and what these send: the default. Whatever else such a method reads of the network, its
+            agents find out by ``net.survey()``, at a cost.
         ``"the network"``
-            Also the graph and the initial weights, at set-up.
+            Also the graph and the initial weights: ``net.graph`` and ``net.everywhere_a0``.
         ``"out-degrees"``
-            Also the number of their out-neighbours, among which they split what they send.
+            Also the number of their out-neighbours, among which they split what they send: ``net.out_degrees``.
         ``"undirected links"``
             Bidirectional links with symmetric weights.
         ``"all agents"``
-            The values of all agents, in simulations only. Other methods may not call ``net.everyone``.
+            The values of all agents, in simulations only: ``net.everyone``.
         """
         return "in-neighbours"
 

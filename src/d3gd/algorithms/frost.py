@@ -13,7 +13,8 @@ from d3gd.rules.mixing import planned_for_mixing
 from d3gd.rules.scale import Given, Perron, Scale, scale_by
 from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
-from d3gd.state import Common, PerAgent
+from d3gd.state import PerAgent, PerEdge
+from d3gd.steady.planner import PLANNED_UP_TO
 from d3gd.validation import one_of, positive, within
 
 
@@ -23,7 +24,7 @@ class FROSTState(NamedTuple):
     x: PerAgent  # (agents, d)  models
     tracker: Tracker
     was: PerAgent  # (agents, d)  the models of iteration k - 1
-    a: Common  # (all edges,)   the weights, computed before the first iteration
+    a: PerEdge  # (edges,)      the weights, computed before the first iteration
     Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; (agents, 1) if pi_i is known
 
 
@@ -52,11 +53,11 @@ class FROST(Algorithm[FROSTState]):
         step_size: :math:`\gamma`, a constant or a schedule.
         rule: ``"mixing"`` plans the weights for fast mixing and a balanced Perron vector from the network alone, up to
             300 agents (and averages them with the identity if agents combine before their step). Above 300 agents it
-            uses the initial weights, as ``"fixed"`` always does.
+            uses the initial weights, as ``"fixed"`` always does. Agents that do not know the network survey it first.
         combine: Whether agents combine ``"after"`` or ``"before"`` their step; the paper has before.
-        perron: ``"known"`` computes :math:`\pi` at set-up; ``"tracked"`` estimates it during the run. With fixed
-            weights, tracking needs no knowledge beyond in-neighbours, but sends n more numbers per link, and the first
-            steps are unstable.
+        perron: ``"known"``: agents know the network, and thereby :math:`\pi`, beforehand; ``"tracked"`` estimates
+            :math:`\pi` during the run. That needs no knowledge beyond in-neighbours, but sends n more numbers per link,
+            and the first steps are unstable.
         momentum: :math:`\beta`, heavy-ball momentum; it multiplies the effective step size by :math:`1/(1-\beta)`.
 
     Example:
@@ -95,8 +96,8 @@ class FROST(Algorithm[FROSTState]):
 
     @property
     def needs(self) -> Needs:
-        """The knowledge of agents: planned weights and known Perron vectors need the whole network."""
-        return "in-neighbours" if self.rule == "fixed" and self.perron == "tracked" else "the network"
+        """The knowledge of agents: a Perron vector that is known from the start needs the whole network."""
+        return "in-neighbours" if self.perron == "tracked" else "the network"
 
     @property
     def _scale(self) -> Scale:
@@ -104,13 +105,24 @@ class FROST(Algorithm[FROSTState]):
 
     def init(self, net: Network, x0: Floats) -> FROSTState:
         r"""Start from ``x0`` without momentum; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
-        a = planned_for_mixing(net, lazy=self.combine == "before") if self.rule == "mixing" else net.everywhere_a0
-        scale = Given(a) if self.perron == "known" else self._scale
-        return FROSTState(x=x0, tracker=untracked(x0.astype(np.float64)), was=x0, a=a, Y=scale.init(net, x0))
+        a, scale = net.a0, self._scale
+        if self.rule == "mixing" and net.n <= PLANNED_UP_TO:
+            plan = self._plan(net)
+            a, scale = net.block(plan), Given(plan) if self.perron == "known" else scale
+        if self.rule == "mixing" and self.combine == "before":
+            a = (a + net.loops) / 2  # the damping that tracking then needs; it leaves pi unchanged
+        return FROSTState(x0, untracked(x0.astype(np.float64)), was=x0, a=a, Y=scale.init(net, x0))
+
+    def _plan(self, net: Network) -> Floats:
+        """Return the planned weights over all edges, from the network as it is known or surveyed."""
+        if self.perron == "known":
+            return planned_for_mixing(net.graph, net.everywhere_a0)
+        found = net.survey()
+        return planned_for_mixing(found.graph, found.a0)
 
     def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
         """Update the tracker with the change of the gradient, step, and mix."""
-        scale, now = self._scale, Now(k=k, gamma=at(self.step_size, k), a=net.block(s.a))
+        scale, now = self._scale, Now(k=k, gamma=at(self.step_size, k), a=s.a)
         scaled = gradient() / scale.own(net, s.Y)
         tracked = s.tracker.at(net, scaled)
         message = net.precise(tracked)
@@ -125,7 +137,7 @@ class FROST(Algorithm[FROSTState]):
 
     def weights(self, net: Network, s: FROSTState) -> Floats:
         """Return the weights in use."""
-        return net.block(s.a)
+        return s.a
 
     def scale(self, net: Network, s: FROSTState) -> Floats:
         """Return the Perron weights that agents use."""

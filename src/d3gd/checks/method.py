@@ -170,7 +170,7 @@ class _Checks:
         return run(self.method, self.graph, problem or self.problem, **{"progress": False, "every": 1000, **options})
 
     def _begin(self) -> tuple["_Counting", Any]:
-        net = _Counting(self.graph, metropolis(self.graph), sees_all=self.method.needs == "all agents")
+        net = _Counting(self.graph, metropolis(self.graph), needs=self.method.needs)
         return net, self.method.init(net, np.zeros((self.graph.n, self.problem.dim)))
 
     def _step(self, net: Network, s: Any, k: int, problem: Problem | None = None) -> Any:

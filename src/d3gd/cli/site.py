@@ -108,7 +108,7 @@ def run(
         code = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
         again = shlex.join(["d3gd", "site", "run", str(file), "--resume"])
         raise StoppedError(f"interrupted; continue with: {again}", code) from None
-    screens.show_result(result, plan.folder, file)
+    screens.show_outcome(result, plan.folder)
     raise typer.Exit(DIVERGED if result.status == "diverged" else 0)
 
 
@@ -148,6 +148,27 @@ def status(file: File) -> None:
 
     for line in lines(read(load(file).folder)):
         print(printable(line))
+
+
+@site.command()
+def collect(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of all sites' runs, brought together.")],
+    out: Annotated[Path, typer.Option(help="The folder for the result.")] = Path("collected"),
+) -> None:
+    """Put the runs of all sites into one result, with every site's curves.
+
+    \b
+    Example:
+      d3gd site collect oslo/run bergen/run tromso/run --out together
+    """
+    from d3gd.cli import screens
+    from d3gd.runs import folder as layout
+    from d3gd.sites.collect import collected
+
+    layout.require_free(out)
+    result = collected(runs)
+    result.save(out)
+    screens.show_outcome(result, out)
 
 
 def _log_to_stderr() -> None:

@@ -13,7 +13,9 @@ from d3gd.arrays import CSR, Array, Bools, Floats
 from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
 from d3gd.distributed.halo import Halo
+from d3gd.distributed.knowledge import Needs
 from d3gd.distributed.received import Received, require_received
+from d3gd.distributed.survey import Survey
 from d3gd.errors import SettingsError
 from d3gd.network import Inbox, Network
 from d3gd.random import keyed_uniform
@@ -44,7 +46,7 @@ class ConditionedNetwork(Network):
         weights: The initial weights.
         conditions: What happens to messages and agents.
         seed: The key of all draws.
-        sees_all: Whether algorithms may access all agents' values.
+        needs: What algorithms may read.
         transport: The ranks.
         halo: The exchange with other processes, if it is not that of the transport.
         dtype: The precision of models.
@@ -59,12 +61,12 @@ class ConditionedNetwork(Network):
         conditions: Conditions,
         *,
         seed: int = 0,
-        sees_all: bool = True,
+        needs: Needs = "all agents",
         transport: Transport | None = None,
         halo: Halo | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
-        super().__init__(graph, weights, seed=seed, sees_all=sees_all, transport=transport, halo=halo, dtype=dtype)
+        super().__init__(graph, weights, seed=seed, needs=needs, transport=transport, halo=halo, dtype=dtype)
         block = self.halo.block
         self._what, self._key = conditions, seed
         self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]
@@ -140,10 +142,11 @@ class ConditionedNetwork(Network):
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Raise an error: a row crosses an edge once, so a lost one would leave agents with different tables."""
-        raise SettingsError(
-            "a rule floods the network, which needs every message to arrive at once; choose one that does not, such as "
-            'rule = "fixed"'
-        )
+        raise _unfit_for("floods the network")
+
+    def survey(self) -> Survey:
+        """Raise an error, as :meth:`relay` does: the agents would come to know different networks."""
+        raise _unfit_for("surveys the network")
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij}^k x_j` over the messages that have arrived."""
@@ -216,14 +219,14 @@ class ConditionedNetwork(Network):
         what = self._what
         there: Bools = np.ones(len(self._to), dtype=bool)
         if callable(what.graphs):
-            there = mask(self.graph, what.graphs(k))[self.halo.block.edges]
+            there = mask(self.given.graph, what.graphs(k))[self.halo.block.edges]
         elif what.graphs is not None:
             there = self._mask(k // what.period % len(what.graphs))
         return there & (self._draw(k, _LINKS) < what.links) if what.links < 1 else there
 
     def _masked(self, turn: int) -> Bools:
         graphs: Any = self._what.graphs
-        return mask(self.graph, graphs[turn])[self.halo.block.edges]
+        return mask(self.given.graph, graphs[turn])[self.halo.block.edges]
 
     def _lateness(self, k: int) -> Floats:
         """Return the delay, in iterations, of each edge's message of iteration ``k``."""
@@ -236,3 +239,9 @@ class ConditionedNetwork(Network):
 
     def _draw(self, k: int, stream: int) -> Floats:
         return keyed_uniform(self._key, self._ids, k, 1, stream)[:, 0]
+
+
+def _unfit_for(what: str) -> SettingsError:
+    return SettingsError(
+        f'a rule {what}, which needs every message to arrive at once; choose one that does not, such as rule = "fixed"'
+    )

@@ -124,6 +124,10 @@ class Halo:
             tables[sender, received["whose"]], news[sender, received["whose"]] = received["row"], True
         return tables, news
 
+    def names(self, agents: Ints) -> str:
+        """Return the names of agents, for messages."""
+        return self._parts.graph.names(agents)
+
     def everyone(self, values: Array) -> Array:
         """Return all agents' values in agent order, on every rank."""
         return self._joined(values, self._agents)

@@ -68,7 +68,7 @@ class Keeper:
         facts = json.loads(run.ranks.broadcast(json.dumps(facts)))
         self._began = time.perf_counter()
         if not facts:
-            return Position(0, state)
+            return Position(0, state, run.net.bytes_sent)  # what it took to start
         self._log.rows, self._before = [(k, row) for k, row in facts["rows"]], facts["seconds"]
         sent = facts["bytes_sent"] if run.ranks.rank == 0 else 0
         return Position(facts["iteration"], run.halo.split(state, arrays), sent, facts["gradients"])

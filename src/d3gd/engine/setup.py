@@ -164,7 +164,7 @@ def _placed(
     **how: Any,
 ) -> tuple[Algorithm[Any], Network, str]:
     """Return the algorithm as it runs, its network, and the warning about a bias."""
-    how["sees_all"] = algorithm.needs == "all agents"
+    how["needs"] = algorithm.needs
     if conditions is not None and not isinstance(conditions, Conditions):
         raise SettingsError(f"conditions is a {type(conditions).__name__}; pass d3gd.Conditions(loss=0.1), for example")
     if conditions is None:

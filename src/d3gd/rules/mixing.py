@@ -3,28 +3,23 @@
 import numpy as np
 
 from d3gd.arrays import Floats
-from d3gd.network import Network
-from d3gd.steady.planner import PLANNED_UP_TO, Planner
+from d3gd.digraph import Digraph
+from d3gd.steady.planner import Planner
 
 _HEARD = 0.95  # lower bound of n pi_i: with tracking, agents of little influence become unstable first
 _EVALUATIONS = 150  # done once, before the first iteration, so accuracy is affordable
 
 
-def planned_for_mixing(net: Network, *, lazy: bool) -> Floats:
+def planned_for_mixing(graph: Digraph, a: Floats) -> Floats:
     """Return weights over all edges for unknown gradients, modelled as white noise of equal variance at all agents.
 
     Tracking removes the deviations that other plans minimize, so the weights only have to mix fast and give all agents
-    influence. The network is known to all agents at set-up, so all compute the same weights. A plan takes O(n^3)
-    operations; above 300 agents the initial weights are kept.
+    influence. Agents that know the same network compute the same weights, in O(n^3) operations.
 
     Args:
-        net: The network.
-        lazy: Whether to average the weights with the identity: if agents combine before their step, tracking needs the
-            damping.
+        graph: The network.
+        a: The initial weights over all its edges.
     """
-    a = net.everywhere_a0
-    if net.n <= PLANNED_UP_TO:
-        planner = Planner(net.n, net.graph.targets, net.graph.sources, a, least=_HEARD)
-        nothing, white = np.zeros((net.n, 1)), np.ones(net.n)
-        a = planner.plan(a, nothing, white, 1.0, evaluations=_EVALUATIONS)
-    return (a + (net.graph.sources == net.graph.targets)) / 2 if lazy else a
+    planner = Planner(graph.n, graph.targets, graph.sources, a, least=_HEARD)
+    nothing, white = np.zeros((graph.n, 1)), np.ones(graph.n)
+    return planner.plan(a, nothing, white, 1.0, evaluations=_EVALUATIONS)

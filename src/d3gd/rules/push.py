@@ -27,7 +27,7 @@ def gather(net: Network, received: Received, *, double: bool = False) -> Floats:
 
 
 def _parts(net: Network) -> Ints:
-    parts: Ints = net.graph.out_degrees[net.agents, None] + 1
+    parts: Ints = net.out_degrees[:, None] + 1
     return parts
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from d3gd.digraph import Digraph
 from d3gd.distributed.halo import Halo
 from d3gd.distributed.partition import partition
 from d3gd.distributed.received import Received
+from d3gd.distributed.survey import Survey
 from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.sites.messages import Spec
@@ -113,6 +115,11 @@ class SiteHalo(Halo):
             self.distance = float(np.sqrt(np.einsum("ij,ij->", away, away) / len(heard)))
 
 
+def _discovered(given: Survey) -> Survey:
+    """Return what a survey would find: sites have discovered the network at the start."""
+    return replace(given, rounds=given.graph.diameter())
+
+
 class SiteNetwork(Network):
     """The network as one site sees it, if every message is waited for: to the bit that of a simulation.
 
@@ -131,12 +138,16 @@ class SiteNetwork(Network):
         self, graph: Digraph, weights: CSR, agent: int, rounds: Rounds, *, seed: int = 0, dtype: Any = np.float64
     ) -> None:
         halo = SiteHalo(graph, agent, rounds)
-        super().__init__(graph, weights, seed=seed, sees_all=False, halo=halo, dtype=dtype)
+        super().__init__(graph, weights, seed=seed, needs="in-neighbours", halo=halo, dtype=dtype)
         self.rounds = rounds
 
     def begin(self, k: int) -> int:
         """Begin an iteration."""
         return self.rounds.begin(k)
+
+    def survey(self) -> Survey:
+        """Return the network, which sites know from the start."""
+        return _discovered(self.given)
 
 
 class LossySiteNetwork(ConditionedNetwork):
@@ -157,13 +168,17 @@ class LossySiteNetwork(ConditionedNetwork):
         self, graph: Digraph, weights: CSR, agent: int, rounds: Rounds, *, seed: int = 0, dtype: Any = np.float64
     ) -> None:
         halo = SiteHalo(graph, agent, rounds)
-        super().__init__(graph, weights, Conditions(), seed=seed, sees_all=False, halo=halo, dtype=dtype)
+        super().__init__(graph, weights, Conditions(), seed=seed, needs="in-neighbours", halo=halo, dtype=dtype)
         self.rounds, halo.arrived, self._sends = rounds, self._note, ~self.loops
 
     def begin(self, k: int) -> int:
         """Begin an iteration, or a later one if others are further on: then this site has paused."""
         self._arrived = np.ones(len(self._to), dtype=bool)
         return self.rounds.begin(k)
+
+    def survey(self) -> Survey:
+        """Return the network, which sites know from the start."""
+        return _discovered(self.given)
 
     def _note(self, mask: Bools) -> None:
         # Of a site that missed a round, the iteration's other rounds are not used either.

@@ -15,6 +15,8 @@ from d3gd.sites.peer import Peer, Place
 
 log = logging.getLogger("d3gd.sites")
 
+_FAR = 32  # iterations behind one listener at which a site leaves them out, though others still wait for it
+
 Pace: TypeAlias = Literal["rounds", "free"]
 
 
@@ -71,8 +73,9 @@ class Rounds:
     def _ahead(self, k: int) -> int:
         """Return the iteration to go on at: ``k``, or a later one if nobody waits for this site's messages of ``k``.
 
-        A listener can be further on only if it has gone on without this site. In a free pace nobody waits, so only a
-        site that starts looks where the others are.
+        A listener can be further on only if it has gone on without this site. A few iterations are caught up with, since
+        those who are ahead wait for the others. In a free pace nobody waits, so only a site that starts looks where the
+        others are.
         """
         if self.waiting.pace == "free" and self._started:
             return k
@@ -81,6 +84,8 @@ class Rounds:
         there = [peer for peer in there if peer.away(now) <= max(self.waiting.patience, 3 * BEAT)]
         listeners = [peer.at for peer in there if peer.hears]
         sources = [peer.at for peer in there if peer.heard and peer.oldest > k]
+        if listeners and max(listeners) >= k + _FAR:
+            return max(listeners)
         return max(k, min(listeners) if listeners else max(sources, default=k))
 
     def swap(self, arrays: Mapping[str, Array]) -> Callable[[], dict[str, Mapping[str, Array]]]:

@@ -77,6 +77,7 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
 def _set_up(session: Session, algorithm: Algorithm[Any]) -> tuple[Setup, Floats]:
     net, graph = session.network(), session.graph
     require_declared(algorithm)
+    net.permit(algorithm.needs)
     part, whole = divided(lambda agents: session.file.problem(agents, graph.n), net.halo, graph.n)
     start = starting_models(graph.n, part, None, net.dtype)
     bound = runaway(start, net.dtype)

@@ -91,7 +91,12 @@ def joined(file: SiteFile, algorithm: Any = None) -> Iterator[Session]:
 
 
 def require_survivor(algorithm: Any, waiting: Waiting) -> None:
-    """Raise an error if the method cannot do without messages that may be missing."""
+    """Raise an error if the method needs what a site does not have, or messages that may be missing."""
+    if algorithm.needs == "all agents":
+        raise SettingsError(
+            f"{type(algorithm).__name__} needs the values of all agents, which no site has; choose a decentralized "
+            "method, such as PerronD3GD"
+        )
     hardships = () if waiting.exact else (*_HARDSHIPS, *(("delay",) if waiting.pace == "free" else ()))
     fatal = [hardship for hardship in hardships if hardship not in algorithm.survives]
     if fatal:

@@ -28,7 +28,7 @@ def plans_at(rounds, until):
 @examples(40)
 @given(graph=digraphs(max_n=10), length=st.integers(1, 5), seed=st.integers(0, 10**6))
 def test_after_r_rounds_an_agent_knows_exactly_those_within_r_links(graph, length, seed):
-    net = Network(graph, d3gd.weights.uniform(graph), sees_all=False)
+    net = Network(graph, d3gd.weights.uniform(graph), needs="the network")
     rows = np.random.default_rng(seed).normal(size=(graph.n, length))
     hops = np.array([graph.hops_from(agent) for agent in range(graph.n)]).T  # hops[i, l]: from l to i
     flood = start(net, rows)
@@ -45,7 +45,7 @@ def test_after_r_rounds_an_agent_knows_exactly_those_within_r_links(graph, lengt
 @examples(20)
 @given(graph=digraphs(max_n=10))
 def test_a_flood_of_as_many_rounds_as_the_diameter_is_complete_and_counted(graph):
-    net = Network(graph, d3gd.weights.uniform(graph), sees_all=False)
+    net = Network(graph, d3gd.weights.uniform(graph), needs="the network")
     rows = np.arange(3.0 * graph.n).reshape(graph.n, 3)
     flood = start(net, rows)
     rounds = graph.diameter()
@@ -60,7 +60,7 @@ def test_a_flood_of_as_many_rounds_as_the_diameter_is_complete_and_counted(graph
 
 def test_a_flood_that_has_not_begun_sends_nothing():
     graph, A = random_network(0)
-    net = Network(graph, A, sees_all=False)
+    net = Network(graph, A, needs="the network")
     flood = pass_on(net, no_flood(net, 4))
     assert net.bytes_sent == 0
     assert not flood.known.any()

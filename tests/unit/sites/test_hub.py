@@ -53,7 +53,8 @@ def test_all_sites_discover_the_same_network(tmp_path):
 
 
 def test_settings_that_differ_are_refused_in_words_at_both_ends(tmp_path, caplog):
-    with hubs(folders(tmp_path), b={"seed": "7"}) as sites:
+    files = folders(tmp_path)
+    with hubs({name: files[name] for name in "ab"}, b={"seed": "7"}) as sites:
         assert sites["a"].wait(lambda: of(sites["a"], "b").refusal != "", WAIT)
         assert sites["b"].wait(lambda: of(sites["b"], "a").refusal != "", WAIT)
         assert of(sites["a"], "b").refusal == "its seed is 7, here 0"

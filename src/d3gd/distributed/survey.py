@@ -1,0 +1,264 @@
+"""Discovery: agents flood whom they hear, and with what weights, until every agent knows the whole network."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from d3gd.arrays import Array, Bools, Floats, Ints
+from d3gd.digraph import Digraph
+from d3gd.distributed.halo import Halo
+from d3gd.errors import GraphError
+
+Bits = npt.NDArray[np.uint64]  # sets of agents, 64 to a number
+
+_NUMBER = 8  # bytes
+_GATHERED = 1 << 21  # numbers per chunk of gathered sets: 16 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What every agent knows of the network once the agents have told each other.
+
+    Attributes:
+        graph: The network, without labels.
+        a0: The initial weights over all edges of the network, in CSR order.
+        rounds: The rounds it took: the diameter of the network, which every agent works out from its own table, so that
+            all begin iteration 0 together.
+    """
+
+    graph: Digraph
+    a0: Floats
+    rounds: int
+
+
+class Edges(NamedTuple):
+    """The in-edges of some agents, in CSR order.
+
+    Attributes:
+        indptr: Agent i's edges are those from ``indptr[i]`` to ``indptr[i + 1]``.
+        columns: The source of every edge, as a position among the agents that are heard.
+    """
+
+    indptr: Ints
+    columns: Ints
+
+    def hop(self, told: Bits) -> Bits:
+        """Return, for each agent, the union of the sets that the agents it hears have told."""
+        known = np.empty((len(self.indptr) - 1, told.shape[1]), dtype=np.uint64)
+        limit, first = max(1, _GATHERED // told.shape[1]), 0
+        while first < len(known):
+            last = max(first + 1, int(np.searchsorted(self.indptr, self.indptr[first] + limit, side="right")) - 1)
+            edges = slice(self.indptr[first], self.indptr[last])
+            starts = self.indptr[first:last] - edges.start
+            np.bitwise_or.reduceat(told[self.columns[edges]], starts, axis=0, out=known[first:last])
+            first = last
+        return known
+
+
+class Rows:
+    """The rows that a process holds, each once, regardless of how many of its agents know it.
+
+    A row is an agent, whom it hears, and with what weights. In a message it takes 2 k + 1 numbers, where k counts the
+    agent among its sources: the agent, k, the k - 1 others and k weights.
+
+    Args:
+        n: The number of agents in the network.
+        agents: The agents whose rows the process has from the start.
+        indptr: Where their rows begin and end.
+        sources: Their sources, ascending in each row.
+        weights: Their weights.
+
+    Attributes:
+        lengths: The sources of every agent's row; 0 where the row is unknown.
+    """
+
+    def __init__(self, n: int, agents: Ints, indptr: Ints, sources: Ints, weights: Floats) -> None:
+        self.n, self._sources, self._weights = n, sources, weights
+        self.lengths, self._starts = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        self.lengths[agents], self._starts[agents] = np.diff(indptr), indptr[:-1]
+
+    @property
+    def numbers(self) -> Ints:
+        """The numbers in a message with each agent's row."""
+        return 2 * self.lengths + 1
+
+    def packed(self, whose: Ints) -> Ints:
+        """Return a message with some agents' rows."""
+        lengths = self.lengths[whose]
+        places = _ranges(self._starts[whose], lengths)
+        sources, weights = self._sources[places], self._weights[places]
+        others = sources[sources != np.repeat(whose, lengths)]
+        return np.concatenate([whose, lengths, others, weights.view(np.int64)])
+
+    def unpack(self, message: Ints, count: int) -> None:
+        """Add the rows of a message; those that are known stay.
+
+        Args:
+            message: From :meth:`packed`.
+            count: The number of rows in it.
+        """
+        whose, lengths = message[:count], message[count : 2 * count]
+        total = int(lengths.sum())
+        rows = np.arange(count)
+        others = np.repeat(rows, lengths - 1) * self.n + message[2 * count : count + total]
+        sources = np.sort(np.concatenate([others, rows * self.n + whose])) % self.n
+        weights = message[count + total :].view(np.float64)
+        new = self.lengths[whose] == 0
+        places = _ranges((np.cumsum(lengths) - lengths)[new], lengths[new])
+        ends = self._sources.size + np.cumsum(lengths[new])
+        self.lengths[whose[new]], self._starts[whose[new]] = lengths[new], ends - lengths[new]
+        self._sources = np.concatenate([self._sources, sources[places]])
+        self._weights = np.concatenate([self._weights, weights[places]])
+
+    def network(self) -> tuple[Digraph, Floats]:
+        """Return the graph and the weights that all rows make up."""
+        places = _ranges(self._starts, self.lengths)
+        indptr = np.concatenate([[0], np.cumsum(self.lengths)])
+        weights = self._weights[places]
+        weights.setflags(write=False)
+        return Digraph(self.n, indptr, self._sources[places]), weights
+
+
+class Discovery:
+    """The flood of rows.
+
+    In every round each agent sends the rows that are new to it along its out-links, at first its own. After r rounds
+    it knows the rows of those from whom it is at most r links away. A table that holds the row of every source it names
+    holds everyone from whom there is a path: on a strongly connected graph, all.
+
+    Args:
+        halo: The exchange with other ranks.
+        rows: The rows of the block's agents; those of others arrive.
+        edges: The block's in-edges.
+
+    Attributes:
+        known: Whose rows each of the block's agents knows.
+        told: Whose rows each agent that the block hears has sent, the block's own agents first.
+        rounds: The rounds so far.
+    """
+
+    def __init__(self, halo: Halo, rows: Rows, edges: Edges) -> None:
+        self._halo, self._rows, self._edges = halo, rows, edges
+        own, self._own = halo.block.agents, slice(0, len(halo.block.agents))
+        self.known = packed(own[:, None] == np.arange(rows.n))
+        self.told: Bits = np.zeros((len(halo.block.heard), self.known.shape[1]), dtype=np.uint64)
+        self.rounds = 0
+        self._sent = {peer: np.zeros(rows.n, dtype=bool) for peer in halo.block.sends}
+
+    def advance(self) -> bool:
+        """Make a round, and return whether it brought any of the block's agents a new row."""
+        fresh = self.known & ~self.told[self._own]
+        self.told[self._own] = self.known
+        self._cross(fresh)
+        before, self.known = self.known, self._edges.hop(self.told)
+        self.rounds += 1
+        return not np.array_equal(before, self.known)
+
+    def _cross(self, fresh: Bits) -> None:
+        """Exchange new rows with other ranks. A row goes to a rank once, with marks of the agents that forward it."""
+        block, transport = self._halo.block, self._halo.transport
+        if transport.ranks == 1:
+            return
+        heads: dict[int, Array] = {}
+        sends: dict[int, Array] = {}
+        for peer, rows in block.sends.items():
+            marks = fresh[rows]
+            new = bools(np.bitwise_or.reduce(marks, axis=0), self._rows.n) & ~self._sent[peer]
+            self._sent[peer] |= new
+            whose = np.flatnonzero(new)
+            sends[peer] = self._rows.packed(whose)
+            heads[peer] = np.append(marks.ravel(), np.array([len(whose), len(sends[peer])], dtype=np.uint64))
+            self._halo.wire_bytes += sends[peer].nbytes
+        width = fresh.shape[1]
+        coming: dict[int, Array] = {
+            peer: np.empty((places.stop - places.start) * width + 2, dtype=np.uint64)
+            for peer, places in block.receives.items()
+        }
+        transport.swap(heads, coming, "survey marks")
+        receives: dict[int, Array] = {peer: np.empty(int(head[-1]), dtype=np.int64) for peer, head in coming.items()}
+        transport.swap(sends, receives, "survey rows")
+        for peer, head in coming.items():
+            self.told[block.receives[peer]] |= head[:-2].reshape(-1, width)
+            self._rows.unpack(receives[peer], int(head[-2]))
+
+    def bytes_sent(self) -> int:
+        """Return the bytes that have crossed the links into the block: each agent sends along all its out-links."""
+        numbers = [int(self._rows.numbers[bools(told, self._rows.n)].sum()) for told in self.told]
+        heard = np.bincount(self._edges.columns, minlength=len(numbers))
+        heard[self._own] -= 1  # self-loops are free
+        return _NUMBER * int(heard @ np.array(numbers))
+
+    def complete(self) -> Bools:
+        """Return which of the block's agents know all rows."""
+        full: Bools = (self.known == packed(np.ones(self._rows.n, dtype=bool))).all(axis=1)
+        return full
+
+
+def survey(halo: Halo, rows: Rows, edges: Edges) -> tuple[Survey, int]:
+    """Let agents tell each other whom they hear; return what all know then, and the bytes sent into this block.
+
+    Args:
+        halo: The exchange with other ranks.
+        rows: The rows of the block's agents; those of all others are added.
+        edges: The block's in-edges.
+    """
+    flood, last, judged = Discovery(halo, rows, edges), rows.n - 1, False  # no path is longer
+    while flood.rounds < last:
+        news, full = flood.advance(), flood.complete()
+        if halo.transport.ranks == 1:
+            # With all tables at hand, there is no need to work out when the last one is complete.
+            if full.all() or not news:
+                break
+        elif full.any() and not judged:
+            # A graph that is not strongly connected has no diameter, so that nobody can know when others are done.
+            last, judged = _diameter(rows.network()[0]) or last, True
+    graph, a0 = _found(flood, rows, halo)
+    return Survey(graph, a0, flood.rounds), flood.bytes_sent()
+
+
+def _found(flood: Discovery, rows: Rows, halo: Halo) -> tuple[Digraph, Floats]:
+    """Return the network, or raise an error, on all ranks, if there are agents whose rows do not reach everyone."""
+    with halo.transport.together():
+        short = np.flatnonzero(~flood.complete())
+        if short.size:
+            agent = halo.block.agents[short[:1]]
+            missing = np.flatnonzero(~bools(flood.known[short[0]], rows.n))
+            raise GraphError(
+                f"{halo.names(agent)} never hears of {halo.names(missing)}: the graph is not strongly connected; add "
+                f"links out of {halo.names(missing[:1])}, or draw a denser graph"
+            )
+        graph, a0 = rows.network()
+        graph.require_strongly_connected()
+    return graph, a0
+
+
+def _diameter(graph: Digraph) -> int | None:
+    """Return the diameter, or None if the graph is not strongly connected; faster than a search from every agent."""
+    edges, rounds = Edges(graph.indptr, graph.sources), 0
+    known = packed(np.eye(graph.n, dtype=bool))
+    full = packed(np.ones(graph.n, dtype=bool))
+    while not (known == full).all():
+        before, known, rounds = known, edges.hop(known), rounds + 1
+        if np.array_equal(before, known):
+            return None
+    return rounds
+
+
+def _ranges(starts: Ints, lengths: Ints) -> Ints:
+    """Return ``starts[0], starts[0] + 1, ...``, ``lengths[0]`` numbers of them, and so on."""
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())
+
+
+def packed(members: Bools) -> Bits:
+    """Return sets of agents as bits, from masks along the last axis."""
+    data = np.packbits(members, axis=-1)
+    spare = -data.shape[-1] % 8
+    return np.ascontiguousarray(np.pad(data, [(0, 0)] * (data.ndim - 1) + [(0, spare)])).view(np.uint64)
+
+
+def bools(bits: Bits, n: int) -> Bools:
+    """Return the mask of one set of agents."""
+    return np.unpackbits(np.ascontiguousarray(bits).view(np.uint8), count=n).astype(bool)
