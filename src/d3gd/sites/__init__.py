@@ -51,5 +51,9 @@ def connect(path: str | Path, *, algorithm: Any = None) -> "Iterator[Network]":
     from d3gd.sites.settings import load
 
     with joined(load(path), algorithm) as session:
-        yield session.network()
+        try:
+            yield session.network()
+        except BaseException:
+            session.hub.finish("failed")
+            raise
         part(session, "completed")

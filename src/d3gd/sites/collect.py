@@ -8,7 +8,7 @@ from scipy.sparse import vstack
 
 from d3gd.arrays import Array
 from d3gd.errors import RecordError
-from d3gd.result import Result
+from d3gd.result import Result, Status
 
 _TOTALS = ("bytes", "bytes_received", "waited", "missed", "dropped")
 
@@ -45,7 +45,7 @@ def collected(folders: Sequence[Path]) -> Result:
         metrics[name] = values.sum(axis=1) if name in _TOTALS else values.mean(axis=1)
         if name not in _TOTALS:
             metrics[f"{name}_per_site"] = values
-    status = next((run.status for run in ordered if run.status != "completed"), "completed")
+    status: Status = next((run.status for run in ordered if run.status != "completed"), "completed")
     settings = {name: value for name, value in first.settings.items() if name != "site"}
     x = np.concatenate([run.x for run in ordered])
     away = x - x.mean(axis=0)

@@ -17,6 +17,7 @@ from d3gd.distributed.received import Received
 from d3gd.distributed.survey import Survey
 from d3gd.errors import SettingsError
 from d3gd.network import Network
+from d3gd.sites.clipping import Clipping
 from d3gd.sites.messages import Spec
 from d3gd.sites.rounds import Rounds
 from d3gd.transports.alone import Alone
@@ -38,6 +39,8 @@ class SiteHalo(Halo):
 
     Attributes:
         arrived: Called with a mask of the received rows, its own first, after every round.
+        clipping: Clips what is far from what this site sends itself, if it is not trusted.
+        last: A mask of the rows that arrived in the last round.
         distance: The root mean square of the distances between what it last sent and what it heard, by the largest
             array.
     """
@@ -47,7 +50,9 @@ class SiteHalo(Halo):
         self.block = partition(graph, graph.n).block(agent)
         self.rounds = rounds
         self.arrived: Callable[[Bools], None] = lambda mask: None
+        self.clipping: Clipping | None = None
         self.distance = 0.0
+        self.last: Bools = np.ones(len(self.block.heard), dtype=bool)
         labels = graph.labels or tuple(map(str, range(graph.n)))
         self._names = [labels[other] for other in self.block.heard.tolist()]
 
@@ -67,7 +72,11 @@ class SiteHalo(Halo):
             for place, name in enumerate(self._names[1:], 1):
                 for array, row in found.get(name, {}).items():
                     whole[array][place] = row[0]
+            if self.clipping is not None:
+                for name, rows in whole.items():
+                    self.clipping.clip(name, arrays[name][0], rows, mask, self._names)
             self._measure(arrays, whole, mask)
+            self.last = mask
             self.arrived(mask)
 
         return {name: Received(arrays[name], rows) for name, rows in whole.items()}, arrive
@@ -81,6 +90,25 @@ class SiteHalo(Halo):
             wait()
         self.distance = distance  # of models, not of tables
         return rows["table"].joined(), rows["fresh"].joined() > 0
+
+    def first(self, values: Array) -> Array:
+        """Return the values of the first site in alphabetical order, passed on along the links.
+
+        A site that joins others in the middle of their training keeps its own: they no longer pass theirs on.
+        """
+        if any(peer.at > 0 for peer in self.rounds.hub.peers()):
+            return values
+        owner = self.block.agents.astype(np.float64)
+        self.rounds.begin(0)
+        for _ in range(self._parts.graph.diameter()):
+            rows, wait = self.exchange({"start": values, "owner": owner}, lambda shape: False)
+            if wait is not None:
+                wait()
+            owners = rows["owner"].joined()
+            heard = self.last | (np.arange(len(owners)) == 0)
+            best = int(np.argmin(np.where(heard, owners, np.inf)))
+            values, owner = rows["start"].joined()[best : best + 1].copy(), owners[best : best + 1].copy()
+        return values
 
     def everywhere(self, values: Array) -> Array:
         """Return the agent's own edges: it knows no others."""
@@ -137,8 +165,8 @@ class SiteNetwork(Network):
     def __init__(
         self, graph: Digraph, weights: CSR, agent: int, rounds: Rounds, *, seed: int = 0, dtype: Any = np.float64
     ) -> None:
-        halo = SiteHalo(graph, agent, rounds)
-        super().__init__(graph, weights, seed=seed, needs="in-neighbours", halo=halo, dtype=dtype)
+        self.halo: SiteHalo = SiteHalo(graph, agent, rounds)
+        super().__init__(graph, weights, seed=seed, needs="in-neighbours", halo=self.halo, dtype=dtype)
         self.rounds = rounds
 
     def begin(self, k: int) -> int:
@@ -167,9 +195,9 @@ class LossySiteNetwork(ConditionedNetwork):
     def __init__(
         self, graph: Digraph, weights: CSR, agent: int, rounds: Rounds, *, seed: int = 0, dtype: Any = np.float64
     ) -> None:
-        halo = SiteHalo(graph, agent, rounds)
-        super().__init__(graph, weights, Conditions(), seed=seed, needs="in-neighbours", halo=halo, dtype=dtype)
-        self.rounds, halo.arrived, self._sends = rounds, self._note, ~self.loops
+        self.halo: SiteHalo = SiteHalo(graph, agent, rounds)
+        super().__init__(graph, weights, Conditions(), seed=seed, needs="in-neighbours", halo=self.halo, dtype=dtype)
+        self.rounds, self.halo.arrived, self._sends = rounds, self._note, ~self.loops
 
     def begin(self, k: int) -> int:
         """Begin an iteration, or a later one if others are further on: then this site has paused."""

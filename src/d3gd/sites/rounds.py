@@ -73,9 +73,9 @@ class Rounds:
     def _ahead(self, k: int) -> int:
         """Return the iteration to go on at: ``k``, or a later one if nobody waits for this site's messages of ``k``.
 
-        A listener can be further on only if it has gone on without this site. A few iterations are caught up with, since
-        those who are ahead wait for the others. In a free pace nobody waits, so only a site that starts looks where the
-        others are.
+        A listener can be further on only if it has gone on without this site. A few iterations are caught up with,
+        since those who are ahead wait for the others. In a free pace nobody waits, so only a site that starts looks
+        where the others are.
         """
         if self.waiting.pace == "free" and self._started:
             return k

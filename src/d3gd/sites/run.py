@@ -110,6 +110,7 @@ def site_metrics(session: Session, halo: Any, problem: Any) -> dict[str, Metric]
         "waited": lambda s: rounds.waited,
         "missed": lambda s: rounds.missed,
         "dropped": lambda s: total("dropped"),
+        **({} if halo.clipping is None else {"clipped": lambda s: halo.clipping.count}),
     }
     return found
 

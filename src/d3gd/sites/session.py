@@ -13,7 +13,7 @@ from d3gd.arrays import CSR
 from d3gd.conditions.settings import Hardship
 from d3gd.digraph import Digraph
 from d3gd.errors import SettingsError, TransportError
-from d3gd.network import Network
+from d3gd.sites.clipping import Clipping
 from d3gd.sites.curve import CurveWire
 from d3gd.sites.hub import Hub
 from d3gd.sites.messages import Row
@@ -49,11 +49,13 @@ class Session:
     agent: int
     rounds: Rounds
 
-    def network(self) -> Network:
+    def network(self) -> SiteNetwork | LossySiteNetwork:
         """Return the site's agent and its links."""
         kind = SiteNetwork if self.file.waiting.exact else LossySiteNetwork
         how: dict[str, Any] = {"seed": self.file.settings.seed, "dtype": self.file.settings.dtype}
-        return kind(self.graph, self.weights, self.agent, self.rounds, **how)
+        net = kind(self.graph, self.weights, self.agent, self.rounds, **how)
+        net.halo.clipping = Clipping() if self.file.settings.trust == "clip" else None
+        return net
 
 
 @contextmanager

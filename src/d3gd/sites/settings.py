@@ -14,6 +14,7 @@ from d3gd.config.experiment import KINDS, make
 from d3gd.config.schema import Table, checked, keys_of, prefixed, to_toml, unknown
 from d3gd.config.toml import read_toml
 from d3gd.errors import SettingsError
+from d3gd.sites.clipping import Trust
 from d3gd.sites.hub import Neighbours
 from d3gd.sites.keys import KeyPair, read_secret, require_key
 from d3gd.sites.rounds import Pace, Waiting
@@ -46,6 +47,7 @@ class SiteSettings:
         patience: Seconds to wait for the messages of an iteration; ``inf`` waits for all.
         connect: Seconds to wait for all sites at the start.
         forget: Seconds without a sign of life after which a site is given up.
+        trust: Whether to take what neighbours send as it is, or to clip what is far from the own model.
         largest: Limit on an array in a message, in megabytes.
         out: The folder of the run.
         script: A program that trains, in place of a problem and an algorithm.
@@ -65,6 +67,7 @@ class SiteSettings:
     patience: float = 10.0
     connect: float = 86400.0
     forget: float = 3600.0
+    trust: Trust = "all"
     largest: int = 64
     out: str = "run"
     script: str | None = None
