@@ -314,13 +314,13 @@ class Transport(ABC):
             message = self._gone(f"the connection to {named(silent)} broke", "its" if len(silent) == 1 else "their")
         elif silent:
             message = (
-                f"no message from {named(silent)} for {waited:.3g} s: ended, hanging, very slow, or done with fewer "
+                f"no message from {named(silent)} for {_rounded(waited)} s: ended, hanging, very slow, or done with fewer "
                 f"steps; check its output, or allow more time ({self.more_time}){self._or_resume()}"
             )
         elif late.broken:
             message = f"the connection to rank {late.peer} broke, though it still runs; is the network working?"
         else:
-            message = f"no valid message from rank {late.peer} for {waited:.3g} s; is the network working?"
+            message = f"no valid message from rank {late.peer} for {_rounded(waited)} s; is the network working?"
         return self._reported_by_first(found, message)
 
     def _noted_absence(self, now: float) -> None:
@@ -345,6 +345,10 @@ class Transport(ABC):
 def named(ranks: Sequence[int]) -> str:
     """Return ranks in words."""
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+
+
+def _rounded(seconds: float) -> str:
+    return f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1g}"
 
 
 def leave(code: int) -> None:
