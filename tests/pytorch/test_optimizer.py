@@ -1,5 +1,6 @@
 """The optimizer on one process: arguments, state, and errors."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn

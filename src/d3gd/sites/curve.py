@@ -249,7 +249,9 @@ class CurveWire(Wire):
             self._tell(Event(name, "refused", "it does not know this site's public key"))
         else:
             self._state[name] = "refused"
-            self._tell(Event(name, "refused", "it has another key than the file says, or is no site"))
+            self._tell(
+                Event(name, "refused", "the handshake failed: it has another key than the file says, or the line broke")
+            )
 
     def _tell(self, event: Event) -> None:
         """Tell of an event once, not at every attempt."""

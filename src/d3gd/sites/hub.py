@@ -16,7 +16,7 @@ from d3gd.arrays import Array
 from d3gd.errors import TransportError, printable
 from d3gd.sites import messages
 from d3gd.sites.messages import PROTOCOL, Ack, Beat, Data, Hello, Row, Rows, Spec, UnfitError
-from d3gd.sites.peer import Peer, Place, difference
+from d3gd.sites.peer import CREDIT, Peer, Place, difference
 from d3gd.sites.wire import Contact, Event, Wire
 from d3gd.validation import shortened
 
@@ -26,6 +26,7 @@ BEAT = 1.0  # seconds between signs of life
 _SLICE = 0.5  # seconds between looks at the clock in a wait
 _LOG, _LOG_LEAST, _LOG_BYTES = 64, 8, 1 << 28  # rounds that can be sent again: at most, at least, and their bytes
 _CLOCK = 5.0  # seconds by which clocks may differ without a remark
+_OWED = CREDIT // 2  # data that may arrive before the sender is told
 _LINES = 1000  # reasons for dropped messages that are logged once each
 
 
@@ -264,10 +265,12 @@ class Hub:
         head: dict[str, Any] = {
             "protocol": PROTOCOL, "session": self.session, "sender": self.name, "boot": self._boot, "at": self.at,
             "number": peer.number + 1, "oldest": oldest, "knows": peer.boot, "seen": peer.seen,
+            "got": tuple(peer.owed),
         }  # fmt: skip
         sent = self._wire.send(peer.name, [messages.encode(kind(**head, **content)), *frames])
         if sent:
             peer.number += 1
+            peer.owed.clear()
         return sent
 
     def _pump(self, peer: Peer) -> None:
@@ -350,7 +353,9 @@ class Hub:
         place = message.iteration, message.turn
         with self._changed:
             peer.counts["bytes received"] += sum(map(len, frames))
-            self._say(peer, Ack, received=message.number)  # also of what is dropped: to send it again would not help
+            peer.owed.append(message.number)  # also of what is dropped: to send it again would not help
+            if len(peer.owed) >= _OWED:
+                self._say(peer, Ack)
         arrays = messages.unpack(message.arrays, frames, self.bound)
         with self._changed:
             if place in peer.box or place <= peer.used:

@@ -32,6 +32,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         oldest: The first iteration whose messages the sender can repeat.
         knows: The receiver's ``boot``, if it is known.
         seen: The largest ``number`` that the sender has received from the receiver.
+        got: The numbers of data that have arrived since the last message.
     """
 
     protocol: _Whole
@@ -43,6 +44,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     oldest: _Whole = 0
     knows: _Whole = 0
     seen: _Whole = 0
+    got: tuple[_Whole, ...] = ()
 
 
 class Hello(Message, frozen=True, kw_only=True, tag="hello"):
@@ -112,13 +114,7 @@ class Data(Message, frozen=True, kw_only=True, tag="data"):
 
 
 class Ack(Message, frozen=True, kw_only=True, tag="ack"):
-    """Data have arrived.
-
-    Attributes:
-        received: Their ``number``.
-    """
-
-    received: _Whole
+    """Nothing but what every message says: that data have arrived."""
 
 
 Any_: TypeAlias = Hello | Rows | Beat | Data | Ack

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from d3gd.arrays import Array
-from d3gd.sites.messages import Ack, Hello, Message, Row, UnfitError
+from d3gd.sites.messages import Hello, Message, Row, UnfitError
 
 Place: TypeAlias = tuple[int, int]  # an iteration, and a round in it
 
@@ -39,6 +39,7 @@ class Peer:
         box: What has arrived from it and was not used yet.
         used: The last round whose message was used.
         cursor: The last round that was sent to it.
+        owed: The numbers of its data that it has not been told of.
         under_way: The rounds sent to it and not acknowledged, by the numbers of their messages.
         counts: Messages and bytes received and sent, and messages dropped, by the reason.
     """
@@ -64,6 +65,7 @@ class Peer:
     box: dict[Place, dict[str, Array]] = field(default_factory=dict)
     used: Place = (-1, -1)
     cursor: Place = (-1, -1)
+    owed: list[int] = field(default_factory=list)
     under_way: dict[int, Place] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -87,8 +89,8 @@ class Peer:
         self.at, self.oldest = message.at, message.oldest
         self.greeted = message.knows == own
         if message.knows == own:
-            if isinstance(message, Ack):
-                self.under_way.pop(message.received, None)
+            for number in message.got:
+                self.under_way.pop(number, None)
             self._settle(message.seen)
 
     def away(self, now: float) -> float:
@@ -124,6 +126,7 @@ class Peer:
         self.boot, self.seen, self.greeted, self.accepted, self.refusal = boot, 0, False, False, ""
         self.has_rows, self.cursor, self.under_way, self.ended = "", (-1, -1), {}, ""
         self.box.clear()
+        self.owed.clear()
         self.counts["starts"] += 1
 
 

@@ -314,8 +314,8 @@ class Transport(ABC):
             message = self._gone(f"the connection to {named(silent)} broke", "its" if len(silent) == 1 else "their")
         elif silent:
             message = (
-                f"no message from {named(silent)} for {_rounded(waited)} s: ended, hanging, very slow, or done with fewer "
-                f"steps; check its output, or allow more time ({self.more_time}){self._or_resume()}"
+                f"no message from {named(silent)} for {_rounded(waited)} s: ended, hanging, very slow, or done with "
+                f"fewer steps; check its output, or allow more time ({self.more_time}){self._or_resume()}"
             )
         elif late.broken:
             message = f"the connection to rank {late.peer} broke, though it still runs; is the network working?"
