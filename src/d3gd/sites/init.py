@@ -97,9 +97,7 @@ def write_sites(
     dialled = _dialled(links)
     texts: dict[str, str] = {}
     for name in names:
-        address = _addresses(links).get(name)
-        bind = None if address is None else f"tcp://*:{address.rsplit(':', 1)[1]}"
-        own = SiteSettings(name=name, session=session, key=SECRET, bind=bind, **common)
+        own = SiteSettings(name=name, session=session, key=SECRET, bind=_bind(_addresses(links).get(name)), **common)
         groups = [
             tuple(
                 Contact(other, known[other], dialled.get((name, other)))
@@ -116,6 +114,14 @@ def write_sites(
         if name in pairs_of_keys:
             keyring.write_secret(folder / SECRET, pairs_of_keys[name])
     return [out / name for name in names]
+
+
+def _bind(address: str | None) -> str | None:
+    """Return what a site binds: all its interfaces, or the loopback interface if it is dialled there."""
+    if address is None:
+        return None
+    host, port = address.removeprefix("tcp://").rsplit(":", 1)
+    return f"tcp://127.0.0.1:{port}" if host in ("127.0.0.1", "localhost") else f"tcp://*:{port}"
 
 
 def _ends(links: Sequence[Link], name: str, hearing: bool) -> list[tuple[str, str]]:
