@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import zmq
 
+from d3gd.sites.conversation import Neighbours
 from d3gd.sites.curve import CurveWire
-from d3gd.sites.hub import Hub, Neighbours
+from d3gd.sites.hub import Hub
 from d3gd.sites.keys import KeyPair, generate
 from d3gd.sites.rounds import Rounds, Waiting
 from d3gd.sites.wire import Contact

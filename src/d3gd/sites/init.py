@@ -11,7 +11,7 @@ from d3gd.digraph import Digraph
 from d3gd.errors import GraphError, RecordError, SettingsError
 from d3gd.runs import files
 from d3gd.sites import keys as keyring
-from d3gd.sites.hub import Neighbours
+from d3gd.sites.conversation import Neighbours
 from d3gd.sites.settings import SiteSettings, require_address, written
 from d3gd.sites.wire import Contact
 from d3gd.validation import shown

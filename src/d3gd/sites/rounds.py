@@ -15,6 +15,7 @@ from d3gd.sites.peer import Peer, Place
 
 log = logging.getLogger("d3gd.sites")
 
+_BEHIND = 2  # iterations that a site may be behind and is still waited for
 _FAR = 32  # iterations behind one listener at which a site leaves them out, though others still wait for it
 
 Pace: TypeAlias = Literal["rounds", "free"]
@@ -132,8 +133,9 @@ class Rounds:
         return awaited
 
     def _absent(self, peer: Peer, place: Place, now: float) -> bool:
-        """Whether waiting for a site is in vain: it has gone on, or gives no sign of life."""
-        return peer.oldest > place[0] or peer.away(now) > max(self.waiting.patience, 3 * BEAT)
+        """Whether waiting for a site is in vain: it has gone on, is far behind, or gives no sign of life."""
+        far = place[0] - peer.at > _BEHIND
+        return far or peer.oldest > place[0] or peer.away(now) > max(self.waiting.patience, 3 * BEAT)
 
     def _require_finished(self, peer: Peer) -> None:
         """Raise an error if a site has ended that cannot be done without."""

@@ -49,7 +49,7 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
     algorithm = file.algorithm()
     with joined(file, algorithm) as session, Reporter(session, file.folder) as reporter:
         setup, start = _set_up(session, algorithm)
-        session.hub.bound = setup.bound
+        session.hub.limit(setup.bound)
         own = file.settings
         settings = {
             **setup.describe(),

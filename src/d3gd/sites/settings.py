@@ -15,7 +15,7 @@ from d3gd.config.schema import Table, checked, keys_of, prefixed, to_toml, unkno
 from d3gd.config.toml import read_toml
 from d3gd.errors import SettingsError
 from d3gd.sites.clipping import Trust
-from d3gd.sites.hub import Neighbours
+from d3gd.sites.conversation import Neighbours
 from d3gd.sites.keys import KeyPair, read_secret, require_key
 from d3gd.sites.rounds import Pace, Waiting
 from d3gd.sites.wire import Contact

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from d3gd.errors import TransportError
+from d3gd.sites.conversation import Neighbours
 from d3gd.sites.curve import CurveWire
-from d3gd.sites.hub import Neighbours
 from d3gd.sites.keys import generate
 from d3gd.sites.messages import PROTOCOL, Data, describe, encode
 from d3gd.sites.peer import closed
@@ -143,7 +143,7 @@ GOOD = {"x": np.ones((1, 3))}
 )
 def test_what_is_not_sound_is_dropped_counted_and_told_once(what, told, impostor, caplog):
     hub, wire = impostor
-    hub.bound = 1e12
+    hub.limit(1e12)
     greet(hub, wire)
     for number in (2, 3):
         if what == "nan":
@@ -172,7 +172,7 @@ def test_what_is_not_sound_is_dropped_counted_and_told_once(what, told, impostor
 
 def test_ten_thousand_changed_frames_end_nothing_and_bring_nothing_unsound(impostor):
     hub, wire = impostor
-    hub.bound = 1e12
+    hub.limit(1e12)
     greet(hub, wire)
     rng = np.random.default_rng(0)
     content = encode(Data(**head(2), iteration=0, turn=0, arrays=describe(GOOD)))
