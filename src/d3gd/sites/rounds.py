@@ -81,7 +81,7 @@ class Rounds:
         if self.waiting.pace == "free" and self._started:
             return k
         now = time.monotonic()
-        there = [peer for peer in self.hub.peers() if peer.accepted and not peer.ended]
+        there = [peer for peer in self.hub.peers() if peer.accepted and peer.ended in ("", "completed")]
         there = [peer for peer in there if peer.away(now) <= max(self.waiting.patience, 3 * BEAT)]
         listeners = [peer.at for peer in there if peer.hears]
         sources = [peer.at for peer in there if peer.heard and peer.oldest > k]

@@ -127,7 +127,7 @@ def part(session: Session, status: str) -> None:
         listeners = [peer for peer in hub.peers() if peer.hears and peer.away(now) <= min(_FAREWELL, waiting.forget)]
         return all(peer.ended or peer.at >= session.file.settings.iterations for peer in listeners)
 
-    hub.wait(served, math.inf if waiting.exact else min(_FAREWELL, max(waiting.patience, 5.0)))
+    hub.wait(served, math.inf if waiting.exact else _FAREWELL)
 
 
 def _json(value: float) -> float | str:

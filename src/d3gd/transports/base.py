@@ -20,6 +20,9 @@ import numpy as np
 from d3gd import __version__
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
+from d3gd.transports.failures import Advice, LateError, MisfitError, explained, named
+
+__all__ = ["LONGEST", "TIMEOUT", "LateError", "Messages", "MisfitError", "Transport", "leave", "named"]
 
 Messages: TypeAlias = Sequence[tuple[int, Any]]  # a rank, and the result of Transport.buffer for an array
 
@@ -32,25 +35,8 @@ _TAGS = 1 << 15  # the MPI standard guarantees at least this many
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
-class LateError(Exception):
-    """A wait that took too long, or a connection that broke.
-
-    Args:
-        peer: The rank that did not answer.
-        broken: Whether the connection broke, long before the deadline.
-    """
-
-    def __init__(self, peer: int, *, broken: bool = False) -> None:
-        super().__init__(peer)
-        self.peer, self.broken = peer, broken
-
-
 class InterruptedTogetherError(KeyboardInterrupt):
     """Ctrl-C, agreed by all ranks, so that none needs to end the others."""
-
-
-class MisfitError(LateError):
-    """A message other than the expected one."""
 
 
 class Pending:
@@ -285,54 +271,26 @@ class Transport(ABC):
 
     def _reported(self, late: LateError, what: str, waited: float) -> TransportError:
         """Find the ranks that do not answer or whose messages do not match; the first rank that knows reports it."""
-        if time.monotonic() - self._back < 2 * self.timeout + _GRACE and not isinstance(late, MisfitError):
-            return TransportError(
-                f"this rank sent nothing for {self._away:.0f} s, longer than the {self.timeout:g} s that others wait, "
-                f"so they have ended; let it compute less between messages, or allow more time ({self.more_time})"
-            )
         misfit = isinstance(late, MisfitError)
         # Ranks post in the same order: equal counts should mean equal messages.
         found = {self.rank: f"{self._posts} {what}"}
         try:
             found |= self._answers(found[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
         except LateError as ended:
-            return TransportError(self._gone(f"rank {ended.peer} has ended", "its"))
+            late = ended
+        if len(found) == 1 and not misfit and time.monotonic() - self._back < 2 * self.timeout + _GRACE:
+            return TransportError(
+                f"this rank sent nothing for {self._away:.0f} s, longer than the {self.timeout:g} s that others wait, "
+                f"so they have ended; let it compute less between messages, or allow more time ({self.more_time})"
+            )
         silent = self._silent(found) if len(found) > 1 else [late.peer]
-        posts = {rank: text.partition(" ")[0] for rank, text in found.items()}
-        shown = {rank: text.partition(" ")[2] for rank, text in found.items()}
-        pairs = [(a, b) for b in sorted(found) for a in sorted(found) if a < b and posts[a] == posts[b]]
-        different = [(a, b) for a, b in pairs if shown[a] != shown[b]]
-        if different:
-            one, other = different[0]
-            message = (
-                f"rank {other} is at ({shown[other]}) while rank {one} is at ({shown[one]}); messages do not "
-                "match: give all ranks the same experiment"
-            )
-        elif misfit:
-            message = f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
-        elif silent and late.broken:
-            message = self._gone(f"the connection to {named(silent)} broke", "its" if len(silent) == 1 else "their")
-        elif silent:
-            message = (
-                f"no message from {named(silent)} for {_rounded(waited)} s: ended, hanging, very slow, or done with "
-                f"fewer steps; check its output, or allow more time ({self.more_time}){self._or_resume()}"
-            )
-        elif late.broken:
-            message = f"the connection to rank {late.peer} broke, though it still runs; is the network working?"
-        else:
-            message = f"no valid message from rank {late.peer} for {_rounded(waited)} s; is the network working?"
-        return self._reported_by_first(found, message)
+        advice = Advice(self.more_time, self.resumes)
+        return self._reported_by_first(found, explained(late, what, waited, found, silent, advice))
 
     def _noted_absence(self, now: float) -> None:
         """Note that this rank was away for longer than others wait; some messages from before may still arrive."""
         if self._last_heard is not None and now - self._last_heard > self.timeout:
             self._away, self._back = now - self._last_heard, now
-
-    def _gone(self, what: str, whose: str) -> str:
-        return f"{what}: killed, out of memory or failed; check {whose} output{self._or_resume()}"
-
-    def _or_resume(self) -> str:
-        return f"; {self.resumes}" if self.resumes else ""
 
     def _silent(self, found: Mapping[int, str]) -> list[int]:
         return [rank for rank in range(self.ranks) if rank not in found]
@@ -340,15 +298,6 @@ class Transport(ABC):
     def _reported_by_first(self, found: Mapping[int, str], message: str) -> TransportError:
         """Return the error of this rank; the first rank that answered prints the message."""
         return (TransportError if self.rank == min(found) else ToldElsewhereError)(message)
-
-
-def named(ranks: Sequence[int]) -> str:
-    """Return ranks in words."""
-    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
-
-
-def _rounded(seconds: float) -> str:
-    return f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1g}"
 
 
 def leave(code: int) -> None:

@@ -35,21 +35,21 @@ def test_a_free_pace_waits_for_nobody_and_still_learns(tmp_path):
 
 
 def test_a_straggler_holds_nobody_up_and_is_heard_again(tmp_path, monkeypatch):
-    files = folders(tmp_path, TWO_WAY, iterations=60, more="patience = 0.05")
+    files = folders(tmp_path, TWO_WAY, iterations=400, more="patience = 0.2")
     slow, post = threading.local(), Hub.post
 
     def delayed(hub, place, arrays):
         if hub.name == "c" and 10 <= place[0] < 30 and not getattr(slow, "slept", False):
             slow.slept = True
-            time.sleep(1.5)
+            time.sleep(0.6)
         post(hub, place, arrays)
 
     monkeypatch.setattr(Hub, "post", delayed)
     found = train(files)
     assert [result.status for result in found.values()] == ["completed"] * 3
-    missed = {name: result.metrics["missed"][-1] for name, result in found.items()}
-    assert missed["a"] > 0
-    assert missed["a"] < 40  # it is not lost for good
+    missed = found["a"].metrics["missed"]
+    assert missed[-1] > 0
+    assert missed[-1] - missed[-6] < 50  # of 100 iterations: it is not lost for good
 
 
 def test_a_site_whose_model_diverges_ends_and_takes_nobody_with_it(tmp_path):
