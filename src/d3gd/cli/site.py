@@ -102,6 +102,8 @@ def run(
     plan = load(file)
     if not (resume and layout.is_started(plan.folder)):
         layout.require_free(plan.folder)
+        if resume:
+            print(f"nothing to resume in {plan.folder}: starting from the beginning", file=sys.stderr)
     try:
         result = run_site(plan, resume=resume, progress=progress)
     except (KeyboardInterrupt, TerminatedError) as stop:

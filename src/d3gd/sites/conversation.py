@@ -196,7 +196,7 @@ class Conversation:
                 self._data(peer, message, frames[1:])
             else:
                 self._other(peer, message)
-        except UnfitError as error:
+        except (UnfitError, ValueError, OverflowError) as error:  # whatever a neighbour sends, this site goes on
             self.drop(peer, str(error))
             if not peer.greeted:
                 self.greet(peer)

@@ -11,7 +11,10 @@ from d3gd.errors import D3GDError
 
 PROTOCOL = 1
 _DTYPES = ("<f8", "<f4", "<i8")
-_Name = Annotated[str, msgspec.Meta(max_length=256)]
+NAME = r"[\w.-]{1,64}"  # of sites and sessions: nothing that could control a terminal or leave a folder
+_MOST = 10_000  # sites in a table
+_Name = Annotated[str, msgspec.Meta(pattern=f"^{NAME}$", max_length=64)]
+_Word = Annotated[str, msgspec.Meta(max_length=256)]
 _Whole = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -44,7 +47,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     oldest: _Whole = 0
     knows: _Whole = 0
     seen: _Whole = 0
-    got: tuple[_Whole, ...] = ()
+    got: Annotated[tuple[_Whole, ...], msgspec.Meta(max_length=64)] = ()
 
 
 class Hello(Message, frozen=True, kw_only=True, tag="hello"):
@@ -56,9 +59,9 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
         settings: What it runs, in words.
     """
 
-    version: _Name
+    version: _Word
     clock: float
-    settings: dict[_Name, str]
+    settings: Annotated[dict[_Word, Annotated[str, msgspec.Meta(max_length=2000)]], msgspec.Meta(max_length=64)]
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -70,13 +73,13 @@ class Row(msgspec.Struct, frozen=True):
     """
 
     version: _Whole
-    hears: tuple[_Name, ...]
+    hears: Annotated[tuple[_Name, ...], msgspec.Meta(max_length=_MOST)]
 
 
 class Rows(Message, frozen=True, kw_only=True, tag="rows"):
     """All that the sender knows of the network; passed on along the links."""
 
-    rows: dict[_Name, Row]
+    rows: Annotated[dict[_Name, Row], msgspec.Meta(max_length=_MOST)]
 
 
 class Beat(Message, frozen=True, kw_only=True, tag="beat"):
@@ -87,16 +90,16 @@ class Beat(Message, frozen=True, kw_only=True, tag="beat"):
         ended: How the sender's run ended, such as ``"completed"``; empty while it goes on.
     """
 
-    rows: _Name = ""
-    ended: _Name = ""
+    rows: _Word = ""
+    ended: _Word = ""
 
 
 class Spec(msgspec.Struct, frozen=True):
     """One array of a message."""
 
-    name: _Name
-    dtype: _Name
-    shape: tuple[_Whole, ...]
+    name: _Word
+    dtype: _Word
+    shape: Annotated[tuple[_Whole, ...], msgspec.Meta(max_length=8)]
 
 
 class Data(Message, frozen=True, kw_only=True, tag="data"):
@@ -110,7 +113,7 @@ class Data(Message, frozen=True, kw_only=True, tag="data"):
 
     iteration: _Whole
     turn: _Whole
-    arrays: tuple[Spec, ...]
+    arrays: Annotated[tuple[Spec, ...], msgspec.Meta(max_length=64)]
 
 
 class Ack(Message, frozen=True, kw_only=True, tag="ack"):

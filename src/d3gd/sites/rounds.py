@@ -2,7 +2,9 @@
 
 import logging
 import math
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -16,7 +18,8 @@ from d3gd.sites.peer import Peer, Place
 log = logging.getLogger("d3gd.sites")
 
 _BEHIND = 2  # iterations that a site may be behind and is still waited for
-_FAR = 32  # iterations behind one listener at which a site leaves them out, though others still wait for it
+
+_USUAL = 50  # rounds whose duration is remembered
 
 Pace: TypeAlias = Literal["rounds", "free"]
 
@@ -59,6 +62,8 @@ class Rounds:
         self._place: Place = (0, 0)
         self._started = False
         self._gone: set[str] = set()
+        self._began = time.monotonic()
+        self._usual = deque([waiting.patience], maxlen=_USUAL)  # seconds that complete rounds took
 
     def begin(self, k: int) -> int:
         """Begin an iteration, and return its number: that of the others if this site has fallen behind."""
@@ -67,15 +72,15 @@ class Rounds:
         if not self.waiting.exact and (ahead := self._ahead(k)) > k:
             log.info("iteration %d: others are at %d; going on there", k, ahead)
             k = ahead
-        self._started, self._place = True, (k, 0)
+        self._started, self._place, self._began = True, (k, 0), time.monotonic()
         self.hub.begin(k, keep=self.waiting.exact)
         return k
 
     def _ahead(self, k: int) -> int:
         """Return the iteration to go on at: ``k``, or a later one if nobody waits for this site's messages of ``k``.
 
-        A listener can be further on only if it has gone on without this site. A few iterations are caught up with,
-        since those who are ahead wait for the others. In a free pace nobody waits, so only a site that starts looks
+        A listener can be further on only if it has gone on without this site. One or two iterations are caught up
+        with, since those who are ahead wait for that. In a free pace nobody waits, so only a site that starts looks
         where the others are.
         """
         if self.waiting.pace == "free" and self._started:
@@ -85,7 +90,7 @@ class Rounds:
         there = [peer for peer in there if peer.away(now) <= max(self.waiting.patience, 3 * BEAT)]
         listeners = [peer.at for peer in there if peer.hears]
         sources = [peer.at for peer in there if peer.heard and peer.oldest > k]
-        if listeners and max(listeners) >= k + _FAR:
+        if listeners and max(listeners) > k + _BEHIND:
             return max(listeners)
         return max(k, min(listeners) if listeners else max(sources, default=k))
 
@@ -110,6 +115,18 @@ class Rounds:
         if self.waiting.pace == "free":
             return
         self.hub.wait(lambda: not self._awaited(place), self.waiting.patience)
+        if self.waiting.exact:
+            return
+        took = time.monotonic() - self._began
+        if self._complete(place):
+            self._usual.append(took)
+        else:
+            # A site that hears too few to be held up takes its time nonetheless: if it ran ahead, others would follow.
+            usual = min(statistics.median(self._usual), self.waiting.patience)
+            self.hub.wait(lambda: self._complete(place), usual - took)
+
+    def _complete(self, place: Place) -> bool:
+        return all(place in peer.box for peer in self.hub.sources())
 
     def _awaited(self, place: Place) -> Sequence[Peer]:
         """Return the sources whose message is still to come; raise an error if it cannot come and must."""
@@ -117,8 +134,8 @@ class Rounds:
         awaited = []
         for peer in self.hub.sources():
             if place in peer.box:
-                self._back(peer)
-            elif peer.ended:
+                continue
+            if peer.ended and not (self.waiting.exact and peer.ended == "completed"):  # then it still serves others
                 self._require_finished(peer)
             elif self._lost(peer, now) or (not self.waiting.exact and self._absent(peer, place, now)):
                 continue
@@ -179,11 +196,13 @@ class Rounds:
 
     def _taken(self, place: Place, wanted: Sequence[messages.Spec]) -> dict[str, Mapping[str, Array]]:
         found: dict[str, Mapping[str, Array]] = {}
+        now, free = time.monotonic(), self.waiting.pace == "free"
         for peer in self.hub.sources():
-            held = self.hub.take(peer, place)
+            held = None if free and self._lost(peer, now) else self.hub.take(peer, place)
             if held is None:
                 self.missed += 1
                 continue
+            self._back(peer)
             told = messages.describe(held)
             if told != tuple(wanted):
                 self.hub.drop(peer, f"arrays {_named(told)} where {_named(wanted)} were expected")

@@ -17,6 +17,7 @@ from d3gd.engine.setup import Setup, runaway, starting_models
 from d3gd.metrics import Metric, Snapshot
 from d3gd.problems import Problem
 from d3gd.result import Result
+from d3gd.sites.hub import BEAT
 from d3gd.sites.session import Session, joined
 from d3gd.sites.settings import SiteFile
 from d3gd.sites.status import Reporter
@@ -120,6 +121,7 @@ def part(session: Session, status: str) -> None:
     hub, waiting = session.hub, session.file.waiting
     hub.finish(status)
     if status == "diverged":
+        hub.wait(lambda: False, 1.5 * BEAT)  # its messages are of no use, but others should know why they end
         return
 
     def served() -> bool:

@@ -17,13 +17,14 @@ from d3gd.errors import SettingsError
 from d3gd.sites.clipping import Trust
 from d3gd.sites.conversation import Neighbours
 from d3gd.sites.keys import KeyPair, read_secret, require_key
+from d3gd.sites.messages import NAME
 from d3gd.sites.rounds import Pace, Waiting
 from d3gd.sites.wire import Contact
 from d3gd.validation import count, shown, within
 
 Weights = Literal["metropolis", "uniform", "lazy"]
 
-_NAME = re.compile(r"[\w.-]{1,64}")
+_NAME = re.compile(NAME)
 _ADDRESS = re.compile(r"tcp://(\*|\[[0-9a-fA-F:.%\w]+\]|[\w.-]+):(\d{1,5})")
 _MEGABYTE = 1 << 20
 
@@ -285,6 +286,8 @@ def _others(tables: Any, where: str) -> tuple[Contact, ...]:
     found: list[Contact] = []
     for table in tables:
         other = Other(**checked(table, keys_of(Other), where))
+        if not _NAME.fullmatch(other.name):
+            raise SettingsError(f"{where} name = {shown(other.name)} is no name of a site; write it as that site does")
         require_key(other.key, f"{where} key of {other.name}")
         if other.address is not None:
             require_address(other.address, f"{where} address of {other.name}")

@@ -22,6 +22,11 @@ from tests.helpers.sites import RING, folders, together
 TWO_WAY = [*RING, *[(b, a) for a, b in RING]]
 
 
+@pytest.fixture(autouse=True)
+def quick_farewell(monkeypatch):
+    monkeypatch.setattr("d3gd.sites.run._FAREWELL", 5.0)
+
+
 def train(files, **changes):
     return together({name: lambda path=path: run(load(path, **changes)) for name, path in files.items()})
 
