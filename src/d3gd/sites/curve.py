@@ -185,11 +185,12 @@ class CurveWire(Wire):
         socket = self._dealers.pop(name, None)
         if socket is None:
             return
+        self._poller.unregister(socket)
+        socket.disable_monitor()
         for monitor in [monitor for monitor, who in self._monitors.items() if who == name]:
             self._poller.unregister(monitor)
             del self._monitors[monitor]
-        self._poller.unregister(socket)
-        socket.disable_monitor()
+            monitor.close(linger=0)
         socket.close(linger=0)
 
     def _drained(self) -> None:

@@ -18,6 +18,7 @@ from d3gd.metrics import Metric, Snapshot
 from d3gd.problems import Problem
 from d3gd.result import Result
 from d3gd.sites.hub import BEAT
+from d3gd.sites.reload import rereading
 from d3gd.sites.session import Session, joined
 from d3gd.sites.settings import SiteFile
 from d3gd.sites.status import Reporter
@@ -48,7 +49,11 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
         progress: Whether to show a progress bar; by default on a terminal only.
     """
     algorithm = file.algorithm()
-    with joined(file, algorithm) as session, Reporter(session, file.folder) as reporter:
+    with (
+        joined(file, algorithm) as session,
+        Reporter(session, file.folder) as reporter,
+        rereading(file, session),
+    ):
         setup, start = _set_up(session, algorithm)
         session.hub.limit(setup.bound)
         own = file.settings

@@ -1,6 +1,7 @@
 import re
 import socket
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from d3gd.errors import TransportError
 from d3gd.sites.conversation import Neighbours
 from d3gd.sites.curve import CurveWire
-from d3gd.sites.keys import generate
+from d3gd.sites.keys import generate, write_secret
 from d3gd.sites.messages import PROTOCOL, Data, describe, encode
 from d3gd.sites.peer import closed
+from d3gd.sites.reload import reread
 from d3gd.sites.session import discovered
 from d3gd.sites.settings import load
 from d3gd.sites.wire import Contact, Event
@@ -238,3 +240,26 @@ def test_a_port_in_use_is_said(tmp_path):
     files = folders(tmp_path)
     with hubs({"a": files["a"]}), pytest.raises(TransportError, match="cannot be bound"), hubs({"a": files["a"]}):
         pass
+
+
+def test_a_neighbour_with_a_new_key_is_met_after_the_file_is_read_again(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("d3gd.sites.curve._RETRY_MOST", 200)
+    caplog.set_level("INFO", logger="d3gd.sites")
+    files = folders(tmp_path)
+    plan = load(files["a"])
+    with hubs({"a": files["a"]}) as sites:
+        a, pair = sites["a"], generate()
+        secret = files["b"].parent / "site.secret"
+        old = load(files["b"]).keys().public
+        secret.unlink()
+        write_secret(secret, pair)
+        with hubs({"b": files["b"]}) as other:
+            assert other["b"].wait(lambda: "public key" in of(other["b"], "a").refusal, WAIT)
+            files["a"].write_text(files["a"].read_text().replace(old, pair.public))
+            reread(plan, SimpleNamespace(hub=a))
+            assert other["b"].wait(lambda: of(other["b"], "a").accepted, WAIT)
+        files["a"].write_text(files["a"].read_text().replace('name = "b"', 'name = "z"'))
+        reread(plan, SimpleNamespace(hub=a))
+        assert {peer.name for peer in a.peers()} == {"b", "c"}
+    assert "was read again" in caplog.text
+    assert "names other neighbours" in caplog.text
