@@ -223,7 +223,12 @@ class Conversation:
         peer.owed.append(message.number)  # also of what is dropped: to send it again would not help
         if len(peer.owed) >= _OWED:
             self._say(peer, Ack)
-        arrays = messages.unpack(message.arrays, frames, self.bound)
+        try:
+            arrays = messages.unpack(message.arrays, frames, self.bound)
+        except UnfitError:
+            if place[0] >= self.at and len(peer.box) < 2 * _LOG:
+                peer.box.setdefault(place, {})  # nobody needs to wait for it
+            raise
         if place in peer.box or place <= peer.used:
             raise UnfitError("data that were received before")
         if self._newest:

@@ -199,15 +199,20 @@ class Rounds:
         now, free = time.monotonic(), self.waiting.pace == "free"
         for peer in self.hub.sources():
             held = None if free and self._lost(peer, now) else self.hub.take(peer, place)
-            if held is None:
-                self.missed += 1
-                continue
-            self._back(peer)
-            told = messages.describe(held)
-            if told != tuple(wanted):
+            told = messages.describe(held or {})
+            if held and told != tuple(wanted):
                 self.hub.drop(peer, f"arrays {_named(told)} where {_named(wanted)} were expected")
-                continue
-            found[peer.name] = held
+                held = None
+            if held:
+                found[peer.name] = held
+                self._back(peer)
+            elif self.waiting.exact:
+                raise TransportError(
+                    f"what {peer.name} sent for iteration {place[0]} was not sound, and with infinite patience nothing "
+                    "goes on without it; see the logs"
+                )
+            else:
+                self.missed += 1
         return found
 
 

@@ -77,6 +77,19 @@ def test_a_site_whose_model_diverges_ends_and_takes_nobody_with_it(tmp_path):
         assert np.isfinite(found[name].metrics["loss"]).all()
 
 
+def test_infinite_patience_ends_on_what_is_not_sound(tmp_path, monkeypatch):
+    post = Hub.post
+
+    def wrong(hub, place, arrays):
+        post(hub, place, {"x": np.ones((1, 2))} if hub.name == "a" and place[0] == 5 else arrays)
+
+    monkeypatch.setattr(Hub, "post", wrong)
+    files = folders(tmp_path, iterations=50)
+    found = train(files, forget=2.0)
+    assert "what a sent for iteration 5 was not sound" in str(found["b"])
+    assert all(isinstance(error, TransportError) for error in found.values())
+
+
 def test_infinite_patience_says_whom_it_waits_for_in_vain(tmp_path):
     files = folders(tmp_path, iterations=5000, more="patience = inf")
     plans = {name: load(path, forget=1.0) for name, path in files.items()}
