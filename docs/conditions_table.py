@@ -30,12 +30,16 @@ METHODS: dict[str, Callable[[float], Any]] = {
     "PerronD3GD fixed, uncorrected": lambda gamma: d3gd.PerronD3GD(step_size=gamma, rule="fixed", correct=False),
     "PerronD3GD fixed": lambda gamma: d3gd.PerronD3GD(step_size=gamma, rule="fixed"),
     "FROST": lambda gamma: d3gd.FROST(step_size=gamma),
+    "FRSD": lambda gamma: d3gd.FRSD(step_size=gamma),
     "EXTRA": lambda gamma: d3gd.EXTRA(step_size=gamma),
     "ExactDiffusion": lambda gamma: d3gd.ExactDiffusion(step_size=gamma),
     "DIGing": lambda gamma: d3gd.DIGing(step_size=gamma),
     "SGP": lambda gamma: d3gd.SGP(step_size=gamma),
     "PushDIGing": lambda gamma: d3gd.PushDIGing(step_size=gamma),
     "PushPull": lambda gamma: d3gd.PushPull(step_size=gamma),
+    "RFAST": lambda gamma: d3gd.RFAST(step_size=gamma),
+    # Its bias falls with the number of rounds, not with the step.
+    "PULMDGD, 30, 120 rounds": lambda gamma: d3gd.PULMDGD(step_size=0.8, rounds=round(3 / gamma)),
 }
 TIME = 150  # gamma times the iterations, in which a model forgets its start 150 times by a factor e
 

@@ -33,6 +33,11 @@ WHEN = {
     "ExactDiffusion": "On undirected networks, nearly always: exact, with the traffic of DGD.",
     "EXTRA": "On undirected networks, as the classical baseline; exact diffusion does as well or better.",
     "FROST": "On directed networks without known out-degrees, for exact convergence at twice the traffic of Di-DGD.",
+    "FRSD": "On directed networks whose agents know only their in-neighbours, for exact convergence with the traffic "
+    "of Di-DGD; `gain` must suit the slowest mode of the network.",
+    "PULMDGD": "On networks that change and whose agents know only their in-neighbours, if rounds are cheap, gradients "
+    "expensive, and agents few.",
+    "RFAST": "On unreliable networks with known out-degrees: exact under loss, delay, changing links and pauses.",
     "PerronD3GD": "On directed networks, nearly always: exact, with the traffic of Di-DGD or less.",
     "PushDIGing": "On directed networks with known out-degrees, for exact convergence; Push-Pull needs no mass.",
     "PushPull": "On directed networks with known out-degrees, for exact convergence.",

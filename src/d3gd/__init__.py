@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from d3gd.algorithms.exact_diffusion import ExactDiffusion
     from d3gd.algorithms.extra import EXTRA
     from d3gd.algorithms.frost import FROST
+    from d3gd.algorithms.frsd import FRSD
     from d3gd.algorithms.perron import PerronD3GD
+    from d3gd.algorithms.pulm import PULMDGD
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
+    from d3gd.algorithms.rfast import RFAST
     from d3gd.algorithms.sgp import SGP
     from d3gd.checks import check_method, check_problem
     from d3gd.comparison.compare import compare
@@ -45,9 +48,12 @@ _HOMES = {
     "EXTRA": "algorithms.extra",
     "ExactDiffusion": "algorithms.exact_diffusion",
     "FROST": "algorithms.frost",
+    "FRSD": "algorithms.frsd",
+    "PULMDGD": "algorithms.pulm",
     "PerronD3GD": "algorithms.perron",
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
+    "RFAST": "algorithms.rfast",
     "Result": "result",
     "check_method": "checks.method",
     "check_problem": "checks.problem",
@@ -76,6 +82,9 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "DGD",
     "EXTRA",
     "FROST",
+    "FRSD",
+    "PULMDGD",
+    "RFAST",
     "SGP",
     "Algorithm",
     "Centralized",

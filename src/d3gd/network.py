@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ _VECTORS = 2000**2  # limit on the numbers in the n-vectors of a block's agents
 _COPIED = 1 << 15  # bytes up to which own and received rows are copied into one array
 _SORTING = 16  # cost of projecting one edge's value, in numbers
 _GATHERED = 1 << 16  # numbers per chunk of the distances, so that buffers stay in the cache
+_DOUBLE = np.dtype(np.float64)
 _LINKS = 3  # the stream of the draws of links, distinct from those of agents
 
 
@@ -115,9 +116,10 @@ class Network:
         self._columns: Ints = self._place[self._sources]
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._links = len(block.edges) - len(self.agents)
-        self._all_edges = graph.sources.size
+        self._all_edges = graph.sources.size  # of the whole network, so that all ranks choose the same kernels
         self._indptr: Ints = np.append(self._starts, len(block.edges))
         self._places: Ints = np.arange(len(self.agents))
+        self._diagonal: Ints = self._places * self.n + self.agents  # of an n-vector per agent, flattened
         self._meter, self._buffers = Meter(), Buffers(LARGE)
 
     @property
@@ -164,7 +166,7 @@ class Network:
         """Flood rows along the edges: each agent forwards the new rows of its table with their agents' indices.
 
         Args:
-            table: (agents, n, r); row l of an agent's table comes from agent l.
+            table: (agents, n, r); row l of an agent's table comes from agent l, and is the same in all tables.
             fresh: (agents, n); the rows to send.
 
         Returns:
@@ -204,12 +206,8 @@ class Network:
             double: Compute in double precision, whatever was sent: for sums over agents that must be conserved.
         """
         self._require(received, a)
-        # For few numbers SciPy's product is as good as the compiled one, which asks for rows ahead of time, but which
-        # also spares a copy where rows are in two places.
-        numbers = self._all_edges * math.prod(received.shape[1:])
-        pays = self._meter.compiled if received.apart else self._meter.large
-        dtype = np.float64 if double else received.dtype
-        if pays(numbers):
+        shape, dtype = received.shape, _DOUBLE if double else received.dtype
+        if self._meter.compiled(self._all_edges * (shape[1] if len(shape) == 2 else math.prod(shape[1:]))):
             return self._compiled.mix(a, *received.parts(), dtype)
         return self._plain.mix(a, received.joined(), dtype)
 
@@ -224,19 +222,27 @@ class Network:
         values = self._kernels(v.shape[1]).dot(v, received.joined(), origin)
         return values.astype(np.float64, copy=False)
 
-    def rowwise(self, expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
-        """Evaluate an expression agent by agent, without intermediate results as large as a state.
+    def rowwise(
+        self, equation: Callable[..., Array], *rows: Array, out: Array | None = None, **numbers: float
+    ) -> Array:
+        """Evaluate an equation agent by agent, without intermediate results as large as a state.
 
         Methods write their equations with :func:`d3gd.rules.updates.rowwise`, which calls this.
 
         Args:
-            expression: A function of arrays; an agent's row of its result depends on the same rows only.
-            arrays: Its arguments, each with a row per agent; the first has the shape of the result.
+            equation: A function of arrays and numbers; an agent's row of its result depends on the same rows only.
+            rows: Its arguments, each with a row per agent; the first has the shape of the result.
             out: An input that is no longer needed and was not sent; the result may overwrite it.
+            numbers: Its other arguments.
         """
-        if out is None and arrays[0].nbytes >= LARGE:
-            out = self._buffers.empty(arrays[0].shape, arrays[0].dtype)
-        return rowwise(expression, *arrays, out=out)
+        first = rows[0]
+        result = self._buffers.empty(first.shape, first.dtype) if out is None else out
+        if self._meter.compiled(first.size):
+            from d3gd.kernels.fused import evaluate  # slow to import, and small networks never need it
+
+            if evaluate(equation, rows, numbers, result):
+                return result
+        return rowwise(partial(equation, **numbers), *rows, out=result)
 
     def heard(self, received: Received) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the slice of its in-edges and the rows received along them."""
@@ -249,6 +255,10 @@ class Network:
         require_received(received)
         rows: Floats = received.joined()[self._columns[edges]]
         return rows
+
+    def arrived(self) -> Bools:
+        """Return a mask of the edges along which a message has arrived; on a reliable network, all."""
+        return np.ones(len(self._columns), dtype=bool)
 
     def distances(self, x: Floats, received: Received) -> Floats:
         r"""Return :math:`\|x_j - x_i\|` for every edge j -> i, bitwise equal at both ends of a link."""
@@ -313,7 +323,7 @@ class Network:
 
     def own(self, Y: Floats) -> Floats:
         """Return the agent's own entry :math:`[y_i]_i` of each agent's n-vector, as a column."""
-        own: Floats = Y[self._places, self.agents][:, None]
+        own: Floats = Y.take(self._diagonal)[:, None]
         return own
 
     def draw(self, k: int) -> Floats:

@@ -85,6 +85,9 @@ def test_what_needs_no_gradient_is_sent_before_there_is_one(method, choice):
         (d3gd.FROST, {}, lambda n, d: 2 * d),
         (d3gd.FROST, {"perron": "tracked"}, lambda n, d: 2 * d + n),
         (d3gd.PushPull, {}, lambda n, d: 2 * d),
+        (d3gd.RFAST, {}, lambda n, d: 2 * d),
+        (d3gd.FRSD, {}, lambda n, d: d + n),
+        (d3gd.PULMDGD, {}, lambda n, d: d + n),
     ],
 )
 def test_bytes_per_link(method, choice, numbers):
@@ -130,7 +133,8 @@ def test_above_2000_agents_nothing_dense_is_made_or_the_way_out_is_named(method,
     targets = np.ones((n, 2))
     net = Network(graph, weights, needs=algorithm.needs)
     refused = contextlib.nullcontext()
-    if choice.get("perron") == "tracked" or choice.get("rule") in ("planned", "local"):
+    vectors = choice.get("perron") == "tracked" or method in (d3gd.FRSD, d3gd.PULMDGD)
+    if vectors or choice.get("rule") in ("planned", "local"):
         refused = pytest.raises(D3GDError, match='perron="known"')
     tracemalloc.start()
     try:

@@ -1,5 +1,7 @@
 """On quadratics every method converges at the rate of its iteration matrix."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ from tests.helpers.stepping import states
 # While weights move, or Perron weights are averaged over time, there is no factor.
 MOVING = ("ACGT", "D3GD", "DiDGD tracked averaged", "PerronD3GD planned", "PerronD3GD local")
 METHODS = {name: algorithm for name, algorithm in every_method(0.25).items() if not name.startswith(MOVING)}
+del METHODS["PULMDGD"]  # its cycles grow; the variant whose cycles do not is here
+METHODS["FRSD"] = replace(METHODS["FRSD"], gain=0.3)  # at the default, two modes lie too close to be told apart
 ORDER = 8  # modes of convergence that are told apart
 
 
@@ -49,6 +53,8 @@ def test_it_converges_by_the_factor_of_its_matrix(method, name):
     rng = np.random.default_rng(0)
     # One number per model, so that modes lie apart; agents curve differently, so that the network matters.
     problem = d3gd.problems.Quadratic(rng.uniform(0.2, 1.0, (graph.n, 1, 1)), rng.normal(size=(graph.n, 1)))
-    path = states(algorithm, graph, d3gd.weights.metropolis(graph), problem, 1200, x0=np.ones((graph.n, 1)))
+    once = graph.n if name_of(algorithm) == "PULMDGD" else 1  # iterations in which models move once
+    path = states(algorithm, graph, d3gd.weights.metropolis(graph), problem, 1200 * once, x0=np.ones((graph.n, 1)))
     step = RATES[name_of(algorithm)](algorithm, initial_weights(algorithm, graph, path[0]))
-    assert abs(measured_factor([algorithm.point(s) for s in path]) - factor(step, problem)) < 5e-5
+    models = [algorithm.point(s) for s in path[::once]]
+    assert abs(measured_factor(models) - factor(step, problem)) < 5e-5

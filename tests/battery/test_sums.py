@@ -54,6 +54,15 @@ def _pushed_and_tracked(a, net, s, after, g, pi):
     yield from _tracked_gradients(a, net, s, after, g, pi)
 
 
+def _running_sums(a, net, s, after, g, pi):
+    unread = after.sent.total[net.graph.sources].astype(np.float64) - after.sent.seen
+    yield after.tracker.mixed.sum(axis=0) + unread[~net.loops].sum(axis=0), g.sum(axis=0)
+
+
+def _own_shares(a, net, s, after, g, pi):
+    yield net.own(after.W), 1 / len(g)
+
+
 SUMS = {
     "ACGT": _tracked_gradients,
     "Centralized": _all_alike,
@@ -64,15 +73,29 @@ SUMS = {
     "EXTRA": lambda a, net, s, after, g, pi: [(after.m.sum(axis=0), after.x.sum(axis=0, dtype=np.float64))],
     "ExactDiffusion": lambda a, net, s, after, g, pi: [(after.psi.sum(axis=0), after.x.sum(axis=0, dtype=np.float64))],
     "FROST": _weighted_gradients,
+    "FRSD": lambda a, net, s, after, g, pi: [(pi @ after.v, 0), (pi @ after.Y, pi)],
     "PerronD3GD": _corrections_cancel,
     "PushDIGing": _pushed_and_tracked,
+    "PULMDGD": _own_shares,
     "PushPull": _tracked_gradients,
+    "RFAST": _running_sums,
     "SGP": _pushed,
 }
 
 
 # What these conserve must not drift in single precision either: they keep it in double.
-IN_DOUBLE = ("ACGT", "DIGing", "EXTRA", "ExactDiffusion", "FROST", "PerronD3GD", "PushDIGing", "PushPull")
+IN_DOUBLE = (
+    "ACGT",
+    "DIGing",
+    "EXTRA",
+    "ExactDiffusion",
+    "FROST",
+    "FRSD",
+    "PerronD3GD",
+    "PushDIGing",
+    "PushPull",
+    "RFAST",
+)
 CASES = [(name, np.float64) for name in METHODS]
 CASES += [(name, np.float32) for name in METHODS if name.split()[0] in IN_DOUBLE]
 

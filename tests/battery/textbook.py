@@ -159,7 +159,7 @@ def ACGT(setting, A, C, gradients, X, T):
 
 
 def PushPull(setting, A, C, gradients, X, T):
-    """Pu, Shi, Xu and Nedić, eq. (3); AB and ABm of Xin and Khan mix before the step."""
+    """Pu, Shi, Xu and Nedić, eq. (3); AB of Xin and Khan mixes before the step."""
     n = len(X)
     alpha = setting.step_size / (n * perron(A) @ perron(C.T))
     before = setting.combine == "before"
@@ -167,7 +167,7 @@ def PushPull(setting, A, C, gradients, X, T):
         gradients,
         X,
         T,
-        setting.momentum,
+        0.0,
         (lambda X, S: A @ X - alpha * S) if before else (lambda X, S: A @ (X - alpha * S)),
         lambda S, new, G, k: C @ S + new - G,
     )
@@ -197,16 +197,64 @@ def FROST(setting, A, C, gradients, X, T):
         return G / y[:, None]
 
     before = setting.combine == "before"
-    U = was = X
-    G = gradients(X)
+    U, G = X, gradients(X)
     S = scaled(G, 0)
     path = [X]
     for k in range(T):
-        U, was = (A @ U - alpha * S if before else A @ (U - alpha * S)) + setting.momentum * (U - was), U
+        U = A @ U - alpha * S if before else A @ (U - alpha * S)
         new = gradients(U)
         S, G = A @ S + scaled(new, k + 1) - scaled(G, k), new
         path.append(U)
     return path
+
+
+def FRSD(setting, A, C, gradients, X, T):
+    """The recurrence of its docstring, with the correction as a sum over all models so far."""
+    n, past, path = len(X), np.zeros_like(X), [X]
+    for k in range(T):
+        y = np.diag(np.linalg.matrix_power(A, k))[:, None]
+        past = past + X
+        X = A @ X - setting.step_size / (n * y) * gradients(X) - setting.gain * (past - A @ past)
+        path.append(X)
+    return path
+
+
+def RFAST(setting, A, C, gradients, X, T):
+    """Zhu et al., link by link, where everything arrives: rho[i, j] is for i, from j; with steps along all of Z."""
+    n, d = X.shape
+    rho, read = np.zeros((2, n, n, d))
+    Z = G = gradients(X)
+    path = [X]
+    for _ in range(T):
+        X = A @ (X - setting.step_size * Z)
+        for i in range(n):
+            for j in range(n):
+                rho[i, j] = rho[i, j] + C[i, j] * Z[j]
+        kept = np.array([rho[i, i] - read[i, i] for i in range(n)])
+        heard = np.array([sum(rho[i, j] - read[i, j] for j in range(n) if j != i) for i in range(n)])
+        read = rho.copy()
+        new = gradients(X)
+        Z, G = kept + heard + new - G, new
+        path.append(X)
+    return path
+
+
+def PULMDGD(setting, A, C, gradients, X, T):
+    """Liang, Song and Yuan, Algorithm 3: each agent's model and memory, round by round."""
+    n, path, cycle = len(X), [X], 0
+    while len(path) <= T:
+        G = gradients(X)
+        z, w = X - setting.step_size * G, np.eye(n)
+        rounds = int(np.ceil(n * (1 + np.log(1 + cycle)))) if setting.growing else n
+        for _ in range(rounds):
+            z, w = A @ z, A @ w
+            for i in range(n):
+                d = w[i, i] - 1 / n
+                w[i, i] -= d
+                z[i] = z[i] + setting.step_size * d * G[i]
+        path += [X] * (rounds - 1) + [z]
+        X, cycle = z, cycle + 1
+    return path[: T + 1]
 
 
 def SGP(setting, A, C, gradients, X, T):

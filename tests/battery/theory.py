@@ -52,11 +52,22 @@ def _rest_PerronD3GD(setting, A, scale):
     return A, A @ D if setting.combine == "after" else D
 
 
+def _rest_PULMDGD(setting, A, scale):
+    # One cycle, of as many rounds as there are agents.
+    n = len(A)
+    W = np.eye(n)
+    for _ in range(n):
+        W = A @ W
+        np.fill_diagonal(W, 1 / n)
+    return np.linalg.matrix_power(A, n), setting.step_size * W
+
+
 REST = {
     "DGD": _rest_DGD,
     "DiDGD": _rest_DiDGD,
     "D3GD": _rest_D3GD,
     "SGP": _rest_SGP,
+    "PULMDGD": _rest_PULMDGD,
     "PerronD3GD": _rest_PerronD3GD,  # without its correction
 }
 
@@ -155,7 +166,7 @@ def _rate_DIGing(setting, A):
 def _rate_PushPull(setting, A):
     C, one = shares(A), np.eye(len(A))
     gamma = setting.step_size / (len(A) * perron(A) @ perron(C.T))
-    return _tracking(A, gamma * (one if setting.combine == "before" else A), C, one, setting.momentum)
+    return _tracking(A, gamma * (one if setting.combine == "before" else A), C, one)
 
 
 def _rate_PushDIGing(setting, A):
@@ -169,7 +180,28 @@ def _rate_FROST(setting, A):
     one, gamma = np.eye(len(A)), setting.step_size / len(A)
     E = gamma * (one if setting.combine == "before" else A)
     transient = second(A) if setting.perron == "tracked" else 0.0
-    return _tracking(A, E, A, np.diag(1 / perron(A)), setting.momentum, transient)
+    return _tracking(A, E, A, np.diag(1 / perron(A)), transient=transient)
+
+
+def _rate_RFAST(setting, A):
+    return _tracking(A, setting.step_size * A, shares(A), np.eye(len(A)))
+
+
+def _rate_FRSD(setting, A):
+    n, beta, pi = len(A), setting.gain, perron(A)
+
+    def matrix(problem):
+        eye, Q = np.eye(problem.dim), block_diag(*problem.Q)
+        a, one = np.kron(A, eye), np.eye(len(Q))
+        push = np.kron(np.diag(setting.step_size / (n * pi)), eye) @ Q
+        gained = beta * (one - a)  # for the state (X, gamma V)
+        return np.block([[a - push - gained, -one], [gained, one]])
+
+    return SimpleNamespace(matrix=matrix, conserved=True, transient=second(A))
+
+
+def _rate_PULMDGD(setting, A):
+    return _one_step(*_rest_PULMDGD(setting, A, None))  # of a cycle
 
 
 def _rate_PerronD3GD(setting, A):
@@ -206,6 +238,9 @@ RATES = {
     "PushPull": _rate_PushPull,
     "PushDIGing": _rate_PushDIGing,
     "FROST": _rate_FROST,
+    "FRSD": _rate_FRSD,
+    "PULMDGD": _rate_PULMDGD,
+    "RFAST": _rate_RFAST,
     "PerronD3GD": _rate_PerronD3GD,
 }
 

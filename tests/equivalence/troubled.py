@@ -25,6 +25,8 @@ METHODS = {
     "D3GD exact": d3gd.D3GD(step_size=0.02, rule="exact"),
     "PerronD3GD local": d3gd.PerronD3GD(step_size=0.02, rule="local"),
     "PushPull": d3gd.PushPull(step_size=0.01),
+    "RFAST": d3gd.RFAST(step_size=0.05),
+    "PULMDGD": d3gd.PULMDGD(step_size=0.3),
 }
 
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
-from d3gd.distributed.survey import Discovery, Edges, Rows, bools
+from d3gd.distributed.sets import unpack
+from d3gd.distributed.survey import Discovery, Edges, Rows
 from d3gd.network import Network
 from d3gd.transports.threads import Thread, on_threads
 from tests.helpers.methods import every_method
@@ -84,7 +85,7 @@ def test_after_r_rounds_a_survey_has_told_of_everyone_at_most_r_links_away(graph
     flood = Discovery(net.halo, rows, Edges(graph.indptr, graph.sources))
     hops = np.stack([graph.hops_from(agent) for agent in range(graph.n)], axis=1)  # of agent i from agent l
     for r in range(graph.n + 1):
-        assert np.array_equal([bools(known, graph.n) for known in flood.known], hops <= r)
+        assert np.array_equal(unpack(flood.known, graph.n), hops <= r)
         assert np.array_equal(flood.complete(), hops.max(axis=1) <= r)
         flood.advance()
 
@@ -95,7 +96,7 @@ def messages(graph, A):
 
     class Overheard(Thread):
         def swap(self, sends, receives, what):
-            if what == "survey rows":
+            if what == "rows to pass on":
                 sent[self.rank].append({peer: array.tobytes() for peer, array in sends.items()})
             super().swap(sends, receives, what)
 

@@ -96,6 +96,7 @@ def test_along_is_what_every_edge_brings_and_distances_are_to_it(case, rng):
     graph, net = case
     x = rng.normal(size=(7, 3))
     assert np.array_equal(net.along(sent(net, x)), x[graph.sources])
+    assert net.arrived().tolist() == [True] * graph.sources.size
     expected = np.linalg.norm(x[graph.sources] - x[graph.targets], axis=1)
     np.testing.assert_allclose(net.distances(x, sent(net, x)), expected, rtol=1e-14)
 

@@ -15,7 +15,7 @@ from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
 from d3gd.steady.planner import PLANNED_UP_TO
-from d3gd.validation import one_of, positive, within
+from d3gd.validation import one_of, positive
 
 
 class FROSTState(NamedTuple):
@@ -23,7 +23,6 @@ class FROSTState(NamedTuple):
 
     x: PerAgent  # (agents, d)  models
     tracker: Tracker
-    was: PerAgent  # (agents, d)  the models of iteration k - 1
     a: PerEdge  # (edges,)      the weights, computed before the first iteration
     Y: PerAgent  # (agents, n)  Perron trackers, row i is y_i; (agents, 1) if pi_i is known
 
@@ -35,11 +34,11 @@ class FROST(Algorithm[FROSTState]):
     .. math::
         s_i^k = \sum_j a_{ij} s_j^{k-1} + \frac{g_i^k}{\pi_i} - \frac{g_i^{k-1}}{\pi_i}, \quad
         s_i^0 = \frac{g_i^0}{\pi_i}, \qquad
-        x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n} s_i^k + \beta (x_i^k - x_i^{k-1})
+        x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n} s_i^k
 
     or, combining after the step,
 
-    .. math:: x_i^{k+1} = \sum_j a_{ij} \Big( x_j^k - \frac{\gamma}{n} s_j^k \Big) + \beta (x_i^k - x_i^{k-1}).
+    .. math:: x_i^{k+1} = \sum_j a_{ij} \Big( x_j^k - \frac{\gamma}{n} s_j^k \Big).
 
     The paper tracks :math:`\pi_i` instead of knowing it: :math:`[y_i^k]_i` of the same iteration takes its place,
     where :math:`y_i^{k+1} = \sum_j a_{ij} y_j^k` and :math:`y_i^0 = e_i`.
@@ -58,7 +57,6 @@ class FROST(Algorithm[FROSTState]):
         perron: ``"known"``: agents know the network, and thereby :math:`\pi`, beforehand; ``"tracked"`` estimates
             :math:`\pi` during the run. That needs no knowledge beyond in-neighbours, but sends n more numbers per link,
             and the first steps are unstable.
-        momentum: :math:`\beta`, heavy-ball momentum; it multiplies the effective step size by :math:`1/(1-\beta)`.
 
     Example:
         >>> import d3gd
@@ -72,16 +70,13 @@ class FROST(Algorithm[FROSTState]):
 
     References:
         Xin, Xi and Khan, *FROST: fast row-stochastic optimization with uncoordinated step-sizes*, EURASIP Journal on
-        Advances in Signal Processing, 2019; Xin and Khan, *Distributed heavy-ball: a generalization and
-        acceleration of first-order methods with gradient tracking*, IEEE Transactions on Automatic Control 65, 2020,
-        for the momentum, there with column-stochastic trackers.
+        Advances in Signal Processing, 2019.
     """
 
     step_size: float | Schedule
     rule: Literal["mixing", "fixed"] = "mixing"
     combine: Literal["after", "before"] = "after"
     perron: Perron = "known"
-    momentum: float = 0.0
 
     relies_on = "the sum that it tracks, which needs the same Perron vector in every iteration"
     exact = True
@@ -92,7 +87,6 @@ class FROST(Algorithm[FROSTState]):
         one_of("rule", self.rule, ("mixing", "fixed"))
         one_of("combine", self.combine, ("after", "before"))
         one_of("perron", self.perron, ("known", "tracked"))
-        within("momentum", self.momentum, 0, 1)
 
     @property
     def needs(self) -> Needs:
@@ -104,14 +98,14 @@ class FROST(Algorithm[FROSTState]):
         return scale_by(self.perron)
 
     def init(self, net: Network, x0: Floats) -> FROSTState:
-        r"""Start from ``x0`` without momentum; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
+        r"""Start from ``x0``; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
         a, scale = net.a0, self._scale
         if self.rule == "mixing" and net.n <= PLANNED_UP_TO:
             plan = self._plan(net)
             a, scale = net.block(plan), Given(plan) if self.perron == "known" else scale
         if self.rule == "mixing" and self.combine == "before":
             a = (a + net.loops) / 2  # the damping that tracking then needs; it leaves pi unchanged
-        return FROSTState(x0, untracked(x0.astype(np.float64)), was=x0, a=a, Y=scale.init(net, x0))
+        return FROSTState(x0, untracked(x0.astype(np.float64)), a=a, Y=scale.init(net, x0))
 
     def _plan(self, net: Network) -> Floats:
         """Return the planned weights over all edges, from the network as it is known or surveyed."""
@@ -127,13 +121,13 @@ class FROST(Algorithm[FROSTState]):
         tracked = s.tracker.at(net, scaled)
         message = net.precise(tracked)
         push = now.gamma / net.n * message
-        after, ball = self.combine == "after", self.momentum * (s.x - s.was)
+        after = self.combine == "after"
         Y, trackers = scale.message(net, s.Y, now)
         sent = net.exchange(m=s.x - push if after else s.x, s=message, **trackers)
         mixed = net.mix(now.a, sent.m)
-        x = mixed + ball if after else mixed - push + ball
+        x = mixed if after else mixed - push
         tracker = Tracker(net.mix(now.a, sent.s, double=True) + net.residual(tracked, message), scaled)
-        return s._replace(x=x, tracker=tracker, was=s.x, Y=scale.end(net, Y, sent, now))
+        return s._replace(x=x, tracker=tracker, Y=scale.end(net, Y, sent, now))
 
     def weights(self, net: Network, s: FROSTState) -> Floats:
         """Return the weights in use."""

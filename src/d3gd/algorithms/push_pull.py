@@ -11,7 +11,7 @@ from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.spectrum import perron
 from d3gd.state import PerAgent, Scalar
-from d3gd.validation import one_of, positive, within
+from d3gd.validation import one_of, positive
 
 
 class PushPullState(NamedTuple):
@@ -19,7 +19,6 @@ class PushPullState(NamedTuple):
 
     x: PerAgent  # (agents, d)  models
     tracker: Tracker
-    was: PerAgent  # (agents, d)  the models of iteration k - 1
     share: Scalar  # n pi_A . pi_C, by which the step is divided
 
 
@@ -30,12 +29,10 @@ class PushPull(Algorithm[PushPullState]):
     .. math::
         s_i^k = \sum_j c_{ij} s_j^{k-1} + g_i^k - g_i^{k-1}, \quad s_i^0 = g_i^0, \qquad
         x_i^{k+1} = \sum_j a_{ij} \Big( x_j^k - \frac{\gamma}{n\, \pi_A^\top \pi_C} s_j^k \Big)
-                    + \beta (x_i^k - x_i^{k-1})
 
     or, combining before the step,
 
-    .. math::
-        x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n\, \pi_A^\top \pi_C} s_i^k + \beta (x_i^k - x_i^{k-1}).
+    .. math:: x_i^{k+1} = \sum_j a_{ij} x_j^k - \frac{\gamma}{n\, \pi_A^\top \pi_C} s_i^k.
 
     The columns of C sum to one: a sender splits what it holds equally among its out-neighbours and itself, so that
     :math:`\sum_i s_i^k = \sum_i g_i^k` at every iteration. So at every fixed point all agents agree on a stationary
@@ -44,8 +41,7 @@ class PushPull(Algorithm[PushPullState]):
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
-        combine: ``"after"`` is Push-Pull; ``"before"`` is AB, and with momentum ABm.
-        momentum: :math:`\beta`, heavy-ball momentum; it multiplies the effective step size by :math:`1/(1-\beta)`.
+        combine: ``"after"`` is Push-Pull; ``"before"`` is AB.
 
     Example:
         >>> import d3gd
@@ -57,14 +53,11 @@ class PushPull(Algorithm[PushPullState]):
     References:
         Pu, Shi, Xu and Nedić, *Push-pull gradient methods for distributed optimization in networks*, IEEE Transactions
         on Automatic Control 66, 2021; Xin and Khan, *A linear algorithm for optimization over directed graphs with
-        geometric convergence*, IEEE Control Systems Letters 2, 2018; Xin and Khan, *Distributed heavy-ball: a
-        generalization and acceleration of first-order methods with gradient tracking*, IEEE Transactions on Automatic
-        Control 65, 2020.
+        geometric convergence*, IEEE Control Systems Letters 2, 2018.
     """
 
     step_size: float | Schedule
     combine: Literal["after", "before"] = "after"
-    momentum: float = 0.0
 
     needs = "out-degrees"
     relies_on = "columns that sum to one: a message that is lost, or read twice, changes its sums"
@@ -74,22 +67,21 @@ class PushPull(Algorithm[PushPullState]):
         super().__post_init__()
         positive("step_size", self.step_size)
         one_of("combine", self.combine, ("after", "before"))
-        within("momentum", self.momentum, 0, 1)
 
     def init(self, net: Network, x0: Floats) -> PushPullState:
-        """Start from ``x0`` without momentum; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
+        """Start from ``x0``; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
         pull = perron(net.graph.matrix(net.everywhere_a0))
         push = perron(net.graph.matrix(shares(net)).T)
-        return PushPullState(x=x0, tracker=untracked(x0), was=x0, share=float(net.n * (pull @ push)))
+        return PushPullState(x=x0, tracker=untracked(x0), share=float(net.n * (pull @ push)))
 
     def step(self, net: Network, gradient: Gradient, s: PushPullState, k: int) -> PushPullState:
         """Update the tracker with the change of the gradient, step, pull the models and push the trackers."""
         g = gradient()
         tracked = s.tracker.at(net, g)
         part, along = net.precise(split(net, tracked)), at(self.step_size, k) / s.share * net.precise(tracked)
-        after, ball = self.combine == "after", self.momentum * (s.x - s.was)
+        after = self.combine == "after"
         sent = net.exchange(m=s.x - along if after else s.x, s=part)
         mixed = net.mix(net.a0, sent.m)
-        x = mixed + ball if after else mixed - along + ball
+        x = mixed if after else mixed - along
         tracker = Tracker(gather(net, sent.s, double=True) + remainder(net, tracked, part), g)
-        return s._replace(x=x, tracker=tracker, was=s.x)
+        return s._replace(x=x, tracker=tracker)

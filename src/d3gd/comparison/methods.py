@@ -17,11 +17,13 @@ Maker: TypeAlias = Callable[[float], Algorithm[Any]]
 VARIANTS = (
     "DGD combine=after",
     "D3GD rule=global",
+    "DiDGD step_size.power=0.5",  # a step that decays removes the bias of Di-DGD in the long run
     "FROST rule=fixed perron=tracked",  # its agents know only their in-neighbours
     "PerronD3GD rule=local",
     "PerronD3GD rule=fixed",
 )
 HARDENED = ("DiDGD averaged=true",)  # for unreliable networks
+_DECAY = "step_size."  # the settings of a schedule
 
 
 def usual(conditions: object = None) -> dict[str, Maker]:
@@ -34,30 +36,37 @@ def named(text: str) -> Maker:
     """Return a method by its name and settings, e.g. ``"PerronD3GD rule=local"``.
 
     Args:
-        text: The class's name, then ``key=value`` words as in the ``[algorithm]`` table of a settings file.
+        text: The class's name, then ``key=value`` words as in the ``[algorithm]`` table of a settings file. With
+            ``step_size.power=`` or ``step_size.over=`` the step size decays (:class:`d3gd.schedules.Decay`), and the
+            comparison chooses where it starts.
 
     Example:
         >>> named("PerronD3GD rule=local")(0.1).rule
         'local'
+        >>> named("DiDGD step_size.power=0.5")(0.1).step_size
+        Decay(start=0.1, power=0.5, over=1.0)
     """
     kind, *words = text.split()
     known = {name.lower(): name for name in methods()}
     if kind.lower() not in known:
         raise SettingsError(f"{unknown('method', kind, list(methods()))}; or pass your own: d3gd.compare(methods=...)")
     table: dict[str, Any] = {"kind": known[kind.lower()]}
+    decay: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if not equals or key == "step_size":
-            hint = "the comparison chooses the step size" if key == "step_size" else "write key=value"
+        if not equals or key in ("step_size", f"{_DECAY}start"):
+            hint = "write key=value" if not equals else "the comparison chooses the step size"
             raise SettingsError(f"method {text!r}: found {word!r}; {hint}, as in 'PerronD3GD rule=local'")
-        table[key] = value_of(value)
-    maker = partial(_made, table, f"method {text!r}")
+        part, name = (decay, key.removeprefix(_DECAY)) if key.startswith(_DECAY) else (table, key)
+        part[name] = value_of(value)
+    maker = partial(_made, table, decay, f"method {text!r}")
     maker(1.0)  # fail now if a setting does not exist
     return maker
 
 
-def _made(table: Mapping[str, Any], where: str, step_size: float) -> Any:
-    return make("algorithm", {**table, "step_size": step_size}, where)
+def _made(table: Mapping[str, Any], decay: Mapping[str, Any], where: str, step_size: float) -> Any:
+    step = {"start": step_size, **decay} if decay else step_size
+    return make("algorithm", {**table, "step_size": step}, where)
 
 
 def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None, conditions: object = None) -> dict[str, Maker]:

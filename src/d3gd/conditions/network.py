@@ -172,6 +172,10 @@ class ConditionedNetwork(Network):
         """Return the row read along every edge; the agent's own if nothing arrived."""
         return self._copies(received)[edges]
 
+    def arrived(self) -> Bools:
+        """Return a mask of the edges that have a message to read, sent in this iteration or delayed until it."""
+        return self._arrived
+
     def heard(self, received: Received) -> Iterator[tuple[slice, Floats]]:
         """Yield, for every agent, the slice of its in-edges and their rows; its own row if nothing arrived."""
         rows = self._copies(received)

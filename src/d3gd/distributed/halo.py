@@ -11,6 +11,7 @@ from d3gd.digraph import Digraph
 from d3gd.distributed.packing import Kind, Round
 from d3gd.distributed.partition import Border, partition
 from d3gd.distributed.received import Received
+from d3gd.distributed.sets import pack, unpack
 from d3gd.state import expecting, flatten, kinds, restore
 from d3gd.transports.base import Transport
 
@@ -95,33 +96,64 @@ class Halo:
             self._some = edges, rounds
         return rounds
 
-    def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
-        """Return the tables of the block's sources, and a mask of their new rows; only these are sent.
+    def forward(self, fresh: Bools, rows: Callable[[Ints, Ints], Array]) -> tuple[Bools, dict[int, tuple[Ints, Array]]]:
+        """Send some rows of each agent along its out-links, identified by the agents that they come from.
 
-        The number of rows varies, so counts are sent first.
+        Copies of a row are equal, so it goes to a rank once in a round, with marks of the agents that sent it. Ranks do
+        not know how much to expect, so marks and lengths go first.
+
+        Args:
+            fresh: (agents, n); whose rows each agent sends.
+            rows: Returns the message with the rows of some agents, given these and the position of a sender of each.
+
+        Returns:
+            (heard, n), whose rows each agent that the block hears has sent; and from each rank the agents whose rows it
+            sent, with the bytes of its message.
         """
+        block, n = self.block, fresh.shape[1]
+        heads: dict[int, Array] = {}
+        sends: dict[int, Array] = {}
+        for peer, places in block.sends.items():
+            marks = fresh[places]
+            whose = np.flatnonzero(marks.any(axis=0))
+            sends[peer] = rows(whose, places[marks[:, whose].argmax(axis=0)]).view(np.uint8)
+            heads[peer] = np.append(pack(marks).ravel(), np.uint64(sends[peer].size))
+            self.wire_bytes += sends[peer].nbytes
+        width = -(-n // 64)
+        coming: dict[int, Array] = {
+            peer: np.empty((places.stop - places.start) * width + 1, dtype=np.uint64)
+            for peer, places in block.receives.items()
+        }
+        self.transport.swap(heads, coming, f"marks of {n}")
+        receives: dict[int, Array] = {peer: np.empty(int(head[-1]), dtype=np.uint8) for peer, head in coming.items()}
+        self.transport.swap(sends, receives, "rows to pass on")
+        told = np.zeros((len(block.heard), n), dtype=bool)
+        told[self._own] = fresh
+        for peer, head in coming.items():
+            told[block.receives[peer]] = unpack(head[:-1].reshape(-1, width), n)
+        return told, {
+            peer: (np.flatnonzero(told[block.receives[peer]].any(axis=0)), message)
+            for peer, message in receives.items()
+        }
+
+    def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
+        """Return the tables of the block's sources, and a mask of their new rows; only these are sent."""
         if self._whole:
             return table, fresh
-        block, length = self.block, table.shape[2]
-        counts = {p: np.count_nonzero(fresh[rows], axis=1) for p, rows in block.sends.items()}
-        coming = {p: np.empty(places.stop - places.start, dtype=np.int64) for p, places in block.receives.items()}
-        self.transport.swap(counts, coming, "relay counts")
-        row = np.dtype([("whose", np.int64), ("row", table.dtype, (length,))])
-        sends: dict[int, Array] = {}
-        for peer, rows in block.sends.items():
-            sender, whose = np.nonzero(fresh[rows])
-            sends[peer] = np.empty(len(whose), dtype=row)
-            sends[peer]["whose"], sends[peer]["row"] = whose, table[rows[sender], whose]
-            self.wire_bytes += sends[peer].nbytes
-        receives: dict[int, Array] = {p: np.empty(int(count.sum()), dtype=row) for p, count in coming.items()}
-        self.transport.swap(sends, receives, f"relay {table.dtype}[{length}]")
-        tables = np.zeros((len(block.heard), *table.shape[1:]), dtype=table.dtype)
-        news = np.zeros((len(block.heard), table.shape[1]), dtype=bool)
-        tables[self._own], news[self._own] = table, fresh
-        for peer, received in receives.items():
-            places = block.receives[peer]
-            sender = np.repeat(np.arange(places.start, places.stop), coming[peer])
-            tables[sender, received["whose"]], news[sender, received["whose"]] = received["row"], True
+        row = np.dtype([("whose", np.int64), ("row", table.dtype, (table.shape[2],))])
+
+        def message(whose: Ints, senders: Ints) -> Array:
+            rows = np.empty(len(whose), dtype=row)
+            rows["whose"], rows["row"] = whose, table[senders, whose]
+            return rows
+
+        news, messages = self.forward(fresh, message)
+        tables = np.zeros((len(self.block.heard), *table.shape[1:]), dtype=table.dtype)
+        tables[self._own] = table
+        for peer, (whose, received) in messages.items():
+            places = self.block.receives[peer]
+            sender, of = np.nonzero(news[places])
+            tables[places.start + sender, of] = received.view(row)["row"][np.searchsorted(whose, of)]
         return tables, news
 
     def first(self, values: Array) -> Array:

@@ -78,8 +78,7 @@ class Round:
             for peer, places in border.receives.items()
             for message in self._messages(peer, places, border.runs[peer])
         ]
-        packed = [None if m.straight else np.empty(m.size, dtype=np.uint8) for m in self._sends]
-        self._packed = [(None, None) if array is None else (array, transport.buffer(array)) for array in packed]
+        self._packed = [None if message.straight else _packed(message, transport) for message in self._sends]
         self._free: list[Delivery] = []
         self.wire_bytes = sum(message.size for message in self._sends)
 
@@ -89,17 +88,17 @@ class Round:
         The messages of the last round must have been sent.
         """
         messages: list[tuple[int, Any]] = []
-        for (peer, rows, pieces, _), (packed, buffer) in zip(self._sends, self._packed, strict=True):
+        for (peer, rows, pieces, _), packed in zip(self._sends, self._packed, strict=True):
             if packed is None:
                 together = np.ascontiguousarray(arrays[pieces[0].name])[rows]
                 messages.append((peer, self._transport.buffer(together)))
                 continue
-            for name, dtype, shape, place in pieces:
-                piece = packed[place].view(dtype).reshape(shape)
+            buffer, places = packed
+            for name, place in places:
                 if isinstance(rows, slice):
-                    piece[:] = arrays[name][rows]
+                    place[:] = arrays[name][rows]
                 else:
-                    np.take(arrays[name], rows, axis=0, out=piece, mode="clip")  # "raise" would make another copy
+                    arrays[name].take(rows, axis=0, out=place, mode="clip")  # "raise" would make another copy
             messages.append((peer, buffer))
         return messages
 
@@ -147,14 +146,13 @@ class Delivery:
         self.receives: list[tuple[int, Any]] = []
         self.unpack: list[tuple[Array, slice | Ints, Array]] = []
         for message in messages:
-            peer, places, pieces, size = message
+            peer, places, pieces, _ = message
             if message.straight:
                 self.receives.append((peer, transport.buffer(self.arrays[pieces[0].name][places])))
                 continue
-            packed = np.empty(size, dtype=np.uint8)
-            self.receives.append((peer, transport.buffer(packed)))
-            for name, dtype, shape, place in pieces:
-                self.unpack.append((self.arrays[name], places, packed[place].view(dtype).reshape(shape)))
+            buffer, arrived = _packed(message, transport)
+            self.receives.append((peer, buffer))
+            self.unpack += [(self.arrays[name], places, piece) for name, piece in arrived]
 
 
 class Loan:
@@ -172,6 +170,13 @@ class Loan:
 
     def __del__(self) -> None:
         self._free.append(self.delivery)
+
+
+def _packed(message: _Message, transport: Transport) -> tuple[Any, list[tuple[str, Array]]]:
+    """Return a buffer for a message, and the place of each array in it."""
+    memory = np.empty(message.size, dtype=np.uint8)
+    places = [(name, memory[place].view(dtype).reshape(shape)) for name, dtype, shape, place in message.pieces]
+    return transport.buffer(memory), places
 
 
 def _message(peer: int, rows: Ints, arrays: Sequence[tuple[str, np.dtype, tuple[int, ...]]]) -> _Message:

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from d3gd.arrays import Array, Bools, Floats, Ints
+from d3gd.arrays import Bools, Floats, Ints
 from d3gd.digraph import Digraph
 from d3gd.distributed.halo import Halo
+from d3gd.distributed.sets import Bits, pack, unpack
 from d3gd.errors import GraphError
-
-Bits = npt.NDArray[np.uint64]  # sets of agents, 64 to a number
 
 _NUMBER = 8  # bytes
 _GATHERED = 1 << 21  # numbers per chunk of gathered sets: 16 MB
@@ -84,27 +82,22 @@ class Rows:
         """The numbers in a message with each agent's row."""
         return 2 * self.lengths + 1
 
-    def packed(self, whose: Ints) -> Ints:
-        """Return a message with some agents' rows."""
+    def message(self, whose: Ints) -> Ints:
+        """Return a message with the rows of some agents."""
         lengths = self.lengths[whose]
         places = _ranges(self._starts[whose], lengths)
         sources, weights = self._sources[places], self._weights[places]
         others = sources[sources != np.repeat(whose, lengths)]
         return np.concatenate([whose, lengths, others, weights.view(np.int64)])
 
-    def unpack(self, message: Ints, count: int) -> None:
-        """Add the rows of a message; those that are known stay.
-
-        Args:
-            message: From :meth:`packed`.
-            count: The number of rows in it.
-        """
-        whose, lengths = message[:count], message[count : 2 * count]
-        total = int(lengths.sum())
+    def add(self, whose: Ints, message: Ints) -> None:
+        """Add the rows of some agents from a message; those that are known stay."""
+        count = len(whose)
+        lengths, rest = message[count : 2 * count], message[2 * count :]
+        links = int(lengths.sum()) - count
         rows = np.arange(count)
-        others = np.repeat(rows, lengths - 1) * self.n + message[2 * count : count + total]
-        sources = np.sort(np.concatenate([others, rows * self.n + whose])) % self.n
-        weights = message[count + total :].view(np.float64)
+        keys = np.concatenate([np.repeat(rows, lengths - 1) * self.n + rest[:links], rows * self.n + whose])
+        sources, weights = np.sort(keys) % self.n, rest[links:].view(np.float64)
         new = self.lengths[whose] == 0
         places = _ranges((np.cumsum(lengths) - lengths)[new], lengths[new])
         ends = self._sources.size + np.cumsum(lengths[new])
@@ -142,57 +135,33 @@ class Discovery:
     def __init__(self, halo: Halo, rows: Rows, edges: Edges) -> None:
         self._halo, self._rows, self._edges = halo, rows, edges
         own, self._own = halo.block.agents, slice(0, len(halo.block.agents))
-        self.known = packed(own[:, None] == np.arange(rows.n))
+        self.known = pack(own[:, None] == np.arange(rows.n))
         self.told: Bits = np.zeros((len(halo.block.heard), self.known.shape[1]), dtype=np.uint64)
         self.rounds = 0
-        self._sent = {peer: np.zeros(rows.n, dtype=bool) for peer in halo.block.sends}
 
     def advance(self) -> bool:
         """Make a round, and return whether it brought any of the block's agents a new row."""
         fresh = self.known & ~self.told[self._own]
         self.told[self._own] = self.known
-        self._cross(fresh)
+        if self._halo.transport.ranks > 1:
+            told, messages = self._halo.forward(unpack(fresh, self._rows.n), lambda whose, _: self._rows.message(whose))
+            self.told |= pack(told)
+            for whose, message in messages.values():
+                self._rows.add(whose, message.view(np.int64))
         before, self.known = self.known, self._edges.hop(self.told)
         self.rounds += 1
         return not np.array_equal(before, self.known)
 
-    def _cross(self, fresh: Bits) -> None:
-        """Exchange new rows with other ranks. A row goes to a rank once, with marks of the agents that forward it."""
-        block, transport = self._halo.block, self._halo.transport
-        if transport.ranks == 1:
-            return
-        heads: dict[int, Array] = {}
-        sends: dict[int, Array] = {}
-        for peer, rows in block.sends.items():
-            marks = fresh[rows]
-            new = bools(np.bitwise_or.reduce(marks, axis=0), self._rows.n) & ~self._sent[peer]
-            self._sent[peer] |= new
-            whose = np.flatnonzero(new)
-            sends[peer] = self._rows.packed(whose)
-            heads[peer] = np.append(marks.ravel(), np.array([len(whose), len(sends[peer])], dtype=np.uint64))
-            self._halo.wire_bytes += sends[peer].nbytes
-        width = fresh.shape[1]
-        coming: dict[int, Array] = {
-            peer: np.empty((places.stop - places.start) * width + 2, dtype=np.uint64)
-            for peer, places in block.receives.items()
-        }
-        transport.swap(heads, coming, "survey marks")
-        receives: dict[int, Array] = {peer: np.empty(int(head[-1]), dtype=np.int64) for peer, head in coming.items()}
-        transport.swap(sends, receives, "survey rows")
-        for peer, head in coming.items():
-            self.told[block.receives[peer]] |= head[:-2].reshape(-1, width)
-            self._rows.unpack(receives[peer], int(head[-2]))
-
     def bytes_sent(self) -> int:
         """Return the bytes that have crossed the links into the block: each agent sends along all its out-links."""
-        numbers = [int(self._rows.numbers[bools(told, self._rows.n)].sum()) for told in self.told]
-        heard = np.bincount(self._edges.columns, minlength=len(numbers))
-        heard[self._own] -= 1  # self-loops are free
-        return _NUMBER * int(heard @ np.array(numbers))
+        numbers = [int(self._rows.numbers[unpack(told, self._rows.n)].sum()) for told in self.told]
+        listeners = np.bincount(self._edges.columns, minlength=len(numbers))
+        listeners[self._own] -= 1  # self-loops are free
+        return _NUMBER * int(listeners @ np.array(numbers))
 
     def complete(self) -> Bools:
-        """Return which of the block's agents know all rows."""
-        full: Bools = (self.known == packed(np.ones(self._rows.n, dtype=bool))).all(axis=1)
+        """Return which agents know all n rows: on a strongly connected graph, those whose tables are closed."""
+        full: Bools = (self.known == pack(np.ones(self._rows.n, dtype=bool))).all(axis=1)
         return full
 
 
@@ -224,7 +193,7 @@ def _found(flood: Discovery, rows: Rows, halo: Halo) -> tuple[Digraph, Floats]:
         short = np.flatnonzero(~flood.complete())
         if short.size:
             agent = halo.block.agents[short[:1]]
-            missing = np.flatnonzero(~bools(flood.known[short[0]], rows.n))
+            missing = np.flatnonzero(~unpack(flood.known[short[0]], rows.n))
             raise GraphError(
                 f"{halo.names(agent)} never hears of {halo.names(missing)}: the graph is not strongly connected; add "
                 f"links out of {halo.names(missing[:1])}, or draw a denser graph"
@@ -237,8 +206,8 @@ def _found(flood: Discovery, rows: Rows, halo: Halo) -> tuple[Digraph, Floats]:
 def _diameter(graph: Digraph) -> int | None:
     """Return the diameter, or None if the graph is not strongly connected; faster than a search from every agent."""
     edges, rounds = Edges(graph.indptr, graph.sources), 0
-    known = packed(np.eye(graph.n, dtype=bool))
-    full = packed(np.ones(graph.n, dtype=bool))
+    known = pack(np.eye(graph.n, dtype=bool))
+    full = pack(np.ones(graph.n, dtype=bool))
     while not (known == full).all():
         before, known, rounds = known, edges.hop(known), rounds + 1
         if np.array_equal(before, known):
@@ -250,15 +219,3 @@ def _ranges(starts: Ints, lengths: Ints) -> Ints:
     """Return ``starts[0], starts[0] + 1, ...``, ``lengths[0]`` numbers of them, and so on."""
     ends = np.cumsum(lengths)
     return np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())
-
-
-def packed(members: Bools) -> Bits:
-    """Return sets of agents as bits, from masks along the last axis."""
-    data = np.packbits(members, axis=-1)
-    spare = -data.shape[-1] % 8
-    return np.ascontiguousarray(np.pad(data, [(0, 0)] * (data.ndim - 1) + [(0, spare)])).view(np.uint64)
-
-
-def bools(bits: Bits, n: int) -> Bools:
-    """Return the mask of one set of agents."""
-    return np.unpackbits(np.ascontiguousarray(bits).view(np.uint8), count=n).astype(bool)

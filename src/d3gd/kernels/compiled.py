@@ -16,6 +16,7 @@ from d3gd.kernels.threads import in_parts
 
 _AHEAD = 16  # edges ahead at which a row is prefetched; rows of random neighbours are not in the cache
 _LINE = 64  # bytes of a cache line
+_NEAR = 1 << 20  # bytes of rows that the cache holds, so that nothing needs to be prefetched
 
 
 @intrinsic
@@ -35,17 +36,34 @@ def _fetch(context, rows, row, column):  # type: ignore[no-untyped-def]
 
 
 def _mix(first, last, indptr, columns, a, x, others, mixed):  # type: ignore[no-untyped-def]
-    end, line, own = len(columns) - 1, _LINE // x.itemsize, len(x)
+    edges, line, own, far = len(columns), _LINE // x.itemsize, len(x), (x.size + others.size) * x.itemsize > _NEAR
     for i in range(first, last):
-        row = mixed[i]
+        row, begin, end = mixed[i], indptr[i], indptr[i + 1]
+        fours = begin + (end - begin) // 4 * 4
         row[:] = 0
-        for e in range(indptr[i], indptr[i + 1]):
-            ahead = columns[min(e + _AHEAD, end)]
-            for c in range(0, x.shape[1], line):
-                if ahead < own:
-                    _fetch(x, ahead, c)
-                else:
-                    _fetch(others, ahead - own, c)
+        for e in range(begin, fours, 4):  # four edges in one pass over the row, added in their order
+            if far:
+                for f in range(e + _AHEAD, min(e + _AHEAD + 4, edges)):
+                    ahead = columns[f]
+                    for c in range(0, x.shape[1], line):
+                        if ahead < own:
+                            _fetch(x, ahead, c)
+                        else:
+                            _fetch(others, ahead - own, c)
+            i0, i1, i2, i3 = columns[e], columns[e + 1], columns[e + 2], columns[e + 3]
+            a0, a1, a2, a3 = a[e], a[e + 1], a[e + 2], a[e + 3]
+            x0, x1 = x[i0] if i0 < own else others[i0 - own], x[i1] if i1 < own else others[i1 - own]
+            x2, x3 = x[i2] if i2 < own else others[i2 - own], x[i3] if i3 < own else others[i3 - own]
+            for c in range(len(row)):
+                row[c] = (((row[c] + a0 * x0[c]) + a1 * x1[c]) + a2 * x2[c]) + a3 * x3[c]
+        for e in range(fours, end):
+            if far:
+                ahead = columns[min(e + _AHEAD, edges - 1)]
+                for c in range(0, x.shape[1], line):
+                    if ahead < own:
+                        _fetch(x, ahead, c)
+                    else:
+                        _fetch(others, ahead - own, c)
             weight, heard = a[e], x[columns[e]] if columns[e] < own else others[columns[e] - own]
             for c in range(len(row)):
                 row[c] += weight * heard[c]
@@ -151,12 +169,15 @@ def _mixing(sent: Any, mixed: Any) -> tuple[Any, ...]:
     return (given(WHOLE, 1), given(WHOLE, 1), given(mixed, 1), given(sent, 2), given(sent, 2), made(mixed, 2))
 
 
+def _alike(sent: Any) -> tuple[Any, ...]:
+    return _mixing(sent, sent)
+
+
 def _in_double(sent: Any) -> tuple[Any, ...]:
     return _mixing(sent, types.float64)
 
 
 _SIGNATURES: dict[Kernel, Signature] = {
-    _mix: lambda f: _mixing(f, f),
     _dot: lambda f: (*[given(WHOLE, 1)] * 4, given(f, 2), given(f, 2), given(f, 2), made(f, 1)),
     _project: lambda f: (given(WHOLE, 1), given(f, 1), made(f, 1)),
 }
@@ -182,17 +203,16 @@ class Compiled:
             received: The others.
             dtype: The precision: that of the rows, or double.
         """
-        width = math.prod(own.shape[1:])
-        x, others = (np.ascontiguousarray(rows.reshape(len(rows), width)) for rows in (own, received))
+        if own.ndim != 2:
+            width = math.prod(own.shape[1:])
+            x, others = own.reshape(len(own), width), received.reshape(len(received), width)
+            return self.mix(a, x, others, dtype).reshape(-1, *own.shape[1:])
+        x, others, width = np.ascontiguousarray(own), np.ascontiguousarray(received), own.shape[1]
         a = np.ascontiguousarray(a, dtype=dtype)
-        mixed = self._buffers.empty((len(self._indptr) - 1, x.shape[1]), dtype)
-        kernel = _compiled(_mix, x.dtype) if x.dtype == dtype else compiled(_mix, _in_double, x.dtype)
-
-        def work(first: int, last: int) -> None:
-            kernel(first, last, self._indptr, self._columns, a, x, others, mixed)
-
-        in_parts(work, self._indptr, width)
-        return mixed.reshape(-1, *own.shape[1:])
+        mixed = self._buffers.empty((len(self._indptr) - 1, width), dtype)
+        kernel = compiled(_mix, _alike if x.dtype == dtype else _in_double, x.dtype)
+        in_parts(kernel, self._indptr, width, self._indptr, self._columns, a, x, others, mixed)
+        return mixed
 
     def dot(self, v: Floats, received: Floats, origin: Floats | None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` on every edge."""
@@ -200,17 +220,12 @@ class Compiled:
         o = np.zeros((1, x.shape[1]), dtype=x.dtype) if origin is None else np.ascontiguousarray(origin)
         values = np.empty(len(self._columns), dtype=x.dtype)
         kernel, blocks = _compiled(_dot, x.dtype), _blocks(x.shape[1])
-
-        def work(first: int, last: int) -> None:
-            kernel(first, last, self._indptr, self._columns, *blocks, v, x, o, values)
-
-        in_parts(work, self._indptr, x.shape[1])
+        in_parts(kernel, self._indptr, x.shape[1], self._indptr, self._columns, *blocks, v, x, o, values)
         return values
 
     def project(self, edges: Floats) -> Floats:
         """Project each agent's edge values onto its probability simplex."""
         edges = np.ascontiguousarray(edges)
         projected = np.empty_like(edges)
-        kernel = _compiled(_project, edges.dtype)
-        in_parts(lambda first, last: kernel(first, last, self._indptr, edges, projected), self._indptr, 16)
+        in_parts(_compiled(_project, edges.dtype), self._indptr, 16, self._indptr, edges, projected)
         return projected

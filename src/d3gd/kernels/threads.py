@@ -6,13 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from d3gd.arrays import Array, Ints
 
 _DIRECT = 1 << 17  # numbers below which dividing the work costs more than it gains
-_PIECE = 1 << 14  # numbers of each array in a chunk: intermediate results stay in the cache
+_PIECE = 1 << 18  # bytes of each array in a chunk: it stays in the cache, and NumPy reuses temporary arrays this large
 _PARTS = 4  # parts per core, so that others do not wait for a core that is interrupted
 
 _limit: int | None = None
@@ -51,23 +52,29 @@ def _pool(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_cores(), thread_name_prefix="d3gd")
 
 
-def in_parts(work: Callable[[int, int], None], starts: Ints | range, width: int) -> None:
-    """Call ``work(first, last)`` on ranges of rows that cover all rows, with about equally many entries each.
+def in_parts(work: Callable[..., None], starts: Ints | range, width: int, *arrays: Any) -> None:
+    """Call ``work(first, last, *arrays)`` on ranges of rows that cover all rows, with about equally many entries each.
 
     Args:
         work: Processes rows ``first`` to ``last - 1``; it should release the interpreter's lock.
-        starts: The start of each row's entries, and the end of the last one's; a range if each row has one.
+        starts: The start of each row's entries, from 0 on, and the end of the last one's; a range if each has one.
         width: Numbers per entry.
+        arrays: Further arguments of ``work``.
     """
-    rows, count = len(starts) - 1, cores()
-    if count == 1 or (starts[-1] - starts[0]) * width < _DIRECT:
-        work(0, rows)
+    rows = len(starts) - 1
+    if starts[-1] * width < _DIRECT or (count := cores()) == 1:
+        work(0, rows, *arrays)
         return
-    wanted = np.linspace(starts[0], starts[-1], count * _PARTS + 1)[1:-1]
+    wanted = np.linspace(0, starts[-1], count * _PARTS + 1)[1:-1]
     inside = wanted.astype(np.int64) if isinstance(starts, range) else np.searchsorted(starts, wanted)
     cuts = np.unique([0, *inside, rows])
-    for done in [_pool(os.getpid()).submit(work, int(a), int(b)) for a, b in pairwise(cuts)]:
+    for done in [_pool(os.getpid()).submit(work, int(a), int(b), *arrays) for a, b in pairwise(cuts)]:
         done.result()
+
+
+def is_small(rows: Array) -> bool:
+    """Whether :func:`rowwise` would evaluate an expression of these rows at once."""
+    return rows.size < _DIRECT
 
 
 def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:
@@ -89,10 +96,10 @@ def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None 
                [0.5, 0.5, 0.5]])
     """
     first = arrays[0]
-    if first.size < _DIRECT:
+    if is_small(first):
         return expression(*arrays)
     result = np.empty_like(first) if out is None else out
-    step = max(1, _PIECE // (first.size // len(first)))
+    step = -(-_PIECE * len(first) // first.nbytes)  # rounded up
     states = np.geterr()
 
     def work(begin: int, end: int) -> None:

@@ -91,9 +91,6 @@ class CompiledSums:
         x = np.ascontiguousarray(x)
         gradients = self._buffers.empty(x.shape, x.dtype)
         kernel, count = compiled(_gradients, _SIGNATURES[_gradients], x.dtype), self._X.shape[1]
-
-        def work(first: int, last: int) -> None:
-            kernel(first, last, self._X, self._y, x, count, regularization, gradients)
-
-        in_parts(work, range(len(x) + 1), self._X[0].size)
+        arrays = self._X, self._y, x, count, regularization, gradients
+        in_parts(kernel, range(len(x) + 1), self._y.shape[1] * self._X.shape[2], *arrays)
         return gradients

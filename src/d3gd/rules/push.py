@@ -63,3 +63,31 @@ def unit_mass(net: Network) -> Mass:
     """Return the initial mass: 1 for every agent."""
     c = net.block(shares(net))
     return Mass(w=np.ones((len(net.agents), 1)), a=c / net.spread(net.reduce(c)))
+
+
+class RunningSum(NamedTuple):
+    r"""Pushing without loss: agents send the sum of all parts so far, and receivers take what is new in it.
+
+    The parts are rounded to the precision of messages; what rounding takes away stays with the sender, so that
+    :math:`\sum_i z_i + \sum_{j \to i} (\rho_j - \tilde\rho_{ij})` is conserved, whatever arrives.
+    """
+
+    total: PerAgent  # (agents, d)  rho, the sum of what the agent has split off for each out-neighbour
+    seen: PerEdge  # (edges, d)     what the last message along each edge said; zero along self-loops
+
+    def split_off(self, net: Network, held: Floats) -> tuple[Floats, Floats]:
+        """Return the new running sum, and what its sender keeps of what it held."""
+        total = net.precise(self.total + split(net, held))
+        given = np.subtract(total, self.total, dtype=held.dtype)
+        return total, held - (_parts(net) - 1) * given
+
+    def read(self, net: Network, total: Floats, received: Received) -> tuple["RunningSum", Floats]:
+        """Return the running sums after an exchange, and what each agent has gained by it."""
+        news = (net.arrived() & ~net.loops)[:, None]
+        seen: Floats = np.where(news, net.along(received), self.seen)
+        return RunningSum(total, seen), net.reduce(np.subtract(seen, self.seen, dtype=np.float64))
+
+
+def no_sum(net: Network, x0: Floats) -> RunningSum:
+    """Return the running sums before the first push: zero."""
+    return RunningSum(np.zeros_like(x0), np.zeros((len(net.a0), *x0.shape[1:]), dtype=x0.dtype))

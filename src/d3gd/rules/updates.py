@@ -5,14 +5,17 @@ cores, without intermediate results as large as the state. :func:`rowwise` does 
 """
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 
 from d3gd.arrays import Array, Floats
+from d3gd.kernels.threads import is_small
 from d3gd.network import Network
 
 
 def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
     """Make an equation of rows an update of a network: ``update(net, *rows, **numbers)``.
+
+    Large networks evaluate it entry by entry, compiled, so it must consist of arithmetic alone.
 
     Args:
         into: The place of an argument that is no longer needed afterwards and was not sent; the result may overwrite
@@ -22,8 +25,9 @@ def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Call
     def made(equation: Callable[..., Array]) -> Callable[..., Array]:
         @wraps(equation)
         def update(net: Network, *rows: Array, **numbers: float) -> Array:
-            out = None if into is None else rows[into]
-            return net.rowwise(partial(equation, **numbers), *rows, out=out)
+            if is_small(rows[0]):
+                return equation(*rows, **numbers)
+            return net.rowwise(equation, *rows, out=None if into is None else rows[into], **numbers)
 
         return update
 
@@ -31,19 +35,19 @@ def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Call
 
 
 @rowwise(into=0)
-def descended(mixed: Floats, g: Floats, y: Floats, *, gamma: float, n: int) -> Floats:
+def descended(mixed: Floats, g: Floats, y: Floats, gamma: float, n: int) -> Floats:
     r"""Return Di-DGD's :math:`x_i^+ = \sum_j a_{ij} x_j - \frac{\gamma}{n y_i} g_i`, given the mixed models."""
-    return mixed - gamma * g / (n * y)
+    return mixed - gamma / (n * y) * g
 
 
 @rowwise()
-def corrected(x: Floats, g: Floats, w: Floats, pi: Floats, *, gamma: float, n: int) -> Floats:
+def corrected(x: Floats, g: Floats, w: Floats, pi: Floats, gamma: float, n: int) -> Floats:
     r"""Return :math:`x_i - \frac{\gamma}{\pi_i} (\frac{1}{n} g_i + w_i)`: a step with the correction in it."""
     return x - gamma / pi * (g / n + w)
 
 
 @rowwise()
-def correction(w: Floats, pi: Floats, m: Floats, mixed: Floats, *, rate: float) -> Floats:
+def correction(w: Floats, pi: Floats, m: Floats, mixed: Floats, rate: float) -> Floats:
     r"""Return :math:`w_i + \rho \pi_i (m_i - \sum_j a_{ij} m_j)`; the sum over agents is conserved."""
     return w + rate * pi * (m - mixed)
 
@@ -55,14 +59,13 @@ def design_residual(
     g: Floats,
     g_hat: Floats,
     y: Floats,
-    *,
     gamma: float,
     n: int,
     first: float,
     second: float,
 ) -> Floats:
     r"""Return D3GD's :math:`v_i = f ((A X)_i - \hat x) - s \frac{\gamma}{n} (g_i / y_i - \hat g)`, f and s factors."""
-    return first * (mixed - x_hat) - second * (gamma / n * (g / y - g_hat))
+    return first * (mixed - x_hat) - second * gamma / n * (g / y - g_hat)
 
 
 @rowwise()

@@ -15,7 +15,6 @@ Trust: TypeAlias = Literal["all", "clip"]
 
 _TIMES = 3.0  # the median distance: what a neighbour with other data may differ by
 _REMEMBERED = 200  # distances of the past that the median is taken of
-_LEAST = 10  # distances before anything is clipped
 
 
 class Clipping:
@@ -24,8 +23,8 @@ class Clipping:
     .. math::
         x_j \leftarrow x_i + \min\Bigl(1, \frac{3\,m}{\|x_j - x_i\|}\Bigr) (x_j - x_i),
 
-    where m is the median of the last distances of all neighbours. What is clipped counts as clipped for the median, so
-    that a neighbour cannot raise it quickly.
+    where m is the median of the last distances of all neighbours, those of this round included. What is clipped counts
+    as clipped for the median, so that a neighbour cannot raise it quickly.
 
     Attributes:
         count: What was clipped so far.
@@ -46,15 +45,16 @@ class Clipping:
             mask: The rows that arrived.
             sites: The names of the senders of the rows.
         """
-        past = self._past[name]
-        limit = _TIMES * float(np.median(past)) if len(past) >= _LEAST else np.inf
-        for place in np.flatnonzero(mask)[1:].tolist():
-            away = rows[place] - own
-            distance = float(np.linalg.norm(away))
-            if limit > 0 and distance > limit:
-                rows[place] = own + (limit / distance) * away
+        past, places = self._past[name], np.flatnonzero(mask)[1:].tolist()
+        if not places:
+            return
+        distances = [float(np.linalg.norm(rows[place] - own)) for place in places]
+        limit = _TIMES * float(np.median([*past, *distances]))
+        for place, distance in zip(places, distances, strict=True):
+            if distance > limit:
+                rows[place] = own + (limit / distance) * (rows[place] - own)
                 self.count += 1
                 if sites[place] not in self._told:
                     self._told.add(sites[place])
-                    log.warning("%s: clipped, %.3g times the median distance", sites[place], _TIMES * distance / limit)
-            past.append(min(distance, limit) if limit > 0 else distance)
+                    log.warning("%s: %r is %.3g from the own one; clipped to %.3g", sites[place], name, distance, limit)
+            past.append(min(distance, limit))

@@ -138,6 +138,14 @@ def test_what_the_network_does_to_messages_is_named_in_the_title(tmp_path, condi
     assert title == "ring n=4, metropolis weights, quadratic dim=3" + words
 
 
+def test_a_title_names_each_file_once_for_what_it_gives(tmp_path):
+    (tmp_path / "links.csv").write_text("source,target,weight\n0,1,0.5\n1,0,0.25\n")
+    path = tmp_path / "experiment.toml"
+    path.write_text('[graph]\nkind = "edges"\nfile = "links.csv"\n[problem]\nkind = "quadratic"\ndim = 3\n')
+    title = FromFile(load(path, optional=("algorithm", "iterations"))).title
+    assert title == "edges of links.csv, weights of links.csv, quadratic dim=3"
+
+
 def test_graphs_that_take_turns_are_counted_in_the_title():
     graph = d3gd.graphs.ring(4)
     turns = d3gd.Conditions(graphs=[graph, graph])
@@ -154,6 +162,8 @@ def test_numbers_of_numpy_are_numbers(tmp_path, blank):
 def test_methods_are_named_with_their_settings():
     assert named("perrond3gd rule=local")(0.3) == d3gd.PerronD3GD(step_size=0.3, rule="local")
     assert set(usual()) == {*catalogue(), *VARIANTS}
+    decays = named("DiDGD step_size.power=0.5 step_size.over=20")(0.3)
+    assert decays == d3gd.DiDGD(step_size=d3gd.schedules.Decay(0.3, power=0.5, over=20))
     assert list(chosen([" DiDGD ", "mine"], {"mine": named("DiDGD")})) == ["DiDGD", "mine"]
 
 
@@ -163,6 +173,8 @@ def test_methods_are_named_with_their_settings():
         ({"only": ["DiDG"]}, "method 'DiDG' is not known; did you mean 'DiDGD'"),
         ({"only": ["DiDGD warmpu=3"]}, "key 'warmpu' is not known; did you mean 'warmup'"),
         ({"only": ["DiDGD step_size=3"]}, "the comparison chooses the step size"),
+        ({"only": ["DiDGD step_size.start=3"]}, "the comparison chooses the step size"),
+        ({"only": ["DiDGD step_size.pwer=3"]}, "key 'pwer' is not known; did you mean 'power'"),
         ({"only": ["DiDGD local"]}, "found 'local'; write key=value"),
         ({"only": [""]}, "no method is left"),
         ({"methods": {"mine": 3}}, "found int; give a name and a function"),

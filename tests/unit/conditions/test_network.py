@@ -63,6 +63,9 @@ def test_what_comes_along_edges_is_what_agents_hear(delay):
         heard = np.concatenate([values for _, values in rounds.net.heard(rows)])
         assert np.array_equal(rounds.net.along(rows), heard)
         assert np.array_equal(rounds.net.along(rows, slice(3, 7)), heard[3:7])
+        theirs = rounds.net.along(rounds.net.exchange(i=np.arange(N)[:, None] + 0.0).i)[:, 0] == GRAPH.sources
+        assert np.array_equal(rounds.net.arrived(), theirs)  # along the others comes the agent's own row
+        assert not rounds.net.arrived().all()
 
 
 def test_silence_that_two_ends_agree_on_is_refused():

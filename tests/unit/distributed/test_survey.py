@@ -137,6 +137,21 @@ def test_an_unreliable_network_cannot_be_surveyed():
         net.survey()
 
 
+def test_a_run_counts_its_survey_before_iteration_0(tmp_path):
+    graph, A = random_network(0)
+    net = Network(graph, A, needs="in-neighbours")
+    net.survey()
+    problem = d3gd.problems.quadratic(agents=graph.n, dim=3)
+    method = d3gd.FROST(step_size=0.01, perron="tracked")
+    options = {"iterations": 4, "every": 1, "metrics": ["bytes"], "weights": A, "checkpoint_every": 2}
+    whole = d3gd.run(method, graph, problem, out=tmp_path / "run", **options).metrics["bytes"]
+    step = 8 * graph.link_count * (2 * 3 + graph.n)
+    assert whole.tolist() == [net.bytes_sent + k * step for k in range(5)]
+    # To go on is to survey again, since nothing outlives a process but its checkpoint; it is counted once.
+    more = d3gd.run(method, graph, problem, out=tmp_path / "run", resume=True, **{**options, "iterations": 6})
+    assert more.metrics["bytes"].tolist() == [net.bytes_sent + k * step for k in range(7)]
+
+
 def test_too_large_a_network_is_refused_before_it_is_flooded():
     graph = d3gd.graphs.ring(2001)
     net = Network(graph, d3gd.weights.metropolis(graph))

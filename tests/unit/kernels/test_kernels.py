@@ -18,7 +18,9 @@ from d3gd.network import Network
 from tests.helpers.strategies import examples
 
 PRECISIONS = (np.float64, np.float32)
-LOADED = ("d3gd.kernels.compiled", "d3gd.kernels.compiling", "d3gd.problems.sigmoid_kernel")
+LOADED = tuple(
+    f"d3gd.{name}" for name in ("kernels.compiled", "kernels.compiling", "kernels.fused", "problems.sigmoid_kernel")
+)
 
 
 @pytest.fixture(scope="module")

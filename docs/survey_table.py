@@ -1,0 +1,39 @@
+"""Print the table of docs/distributed.md: what it costs agents to find out the whole network."""
+
+from math import log
+
+import d3gd
+from d3gd.comparison.scenario import amount
+from d3gd.network import Network
+
+SIZES = (20, 300, 2000)
+MODEL = 1000  # numbers
+GRAPHS = {
+    "ring, one-way": d3gd.graphs.ring,
+    "exponential": d3gd.graphs.exponential,
+    "Erdős-Rényi, p = 2 ln n / n": lambda n: d3gd.graphs.erdos_renyi(n, 2 * log(n) / n, seed=0),
+    "random geometric": lambda n: d3gd.graphs.random_geometric(n, 1.5 * (log(n) / n) ** 0.5, seed=0),
+}
+
+
+def row(name: str, graph: d3gd.Digraph) -> str:
+    """Return the costs on a graph, as a row of the table."""
+    net = Network(graph, d3gd.weights.metropolis(graph), needs="in-neighbours")
+    counts = graph.n, graph.link_count, net.survey().rounds
+    numbers = net.bytes_sent / 8 / graph.link_count
+    iterations = numbers / (MODEL + graph.n)
+    cells = name, *(f"{count:,}" for count in counts), f"{numbers:,.0f}", amount(net.bytes_sent), f"{iterations:.2g}"
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the table."""
+    print("| network | n | links | rounds | numbers per link | bytes in all | iterations of Di-DGD |")
+    print("|---|---|---|---|---|---|---|")
+    for name, graph in GRAPHS.items():
+        for n in SIZES:
+            print(row(name, graph(n)))
+
+
+if __name__ == "__main__":
+    main()
