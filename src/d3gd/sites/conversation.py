@@ -53,6 +53,7 @@ class Conversation:
         settings: What must be equal at all sites, in words.
         wire: The connections.
         newest: Whether only the newest message of a site is of use.
+        samples: The number of the site's samples, if objectives are weighed by them.
 
     Attributes:
         peers: The neighbours, by name.
@@ -65,10 +66,12 @@ class Conversation:
         bound: The largest number that is not absurd; a message with a larger one is dropped.
     """
 
-    def __init__(self, name: str, session: str, settings: Mapping[str, str], wire: Wire, *, newest: bool) -> None:
+    def __init__(
+        self, name: str, session: str, settings: Mapping[str, str], wire: Wire, *, newest: bool, samples: int
+    ) -> None:
         self.name, self.session, self.bound = name, session, float(np.finfo(np.float64).max)
         self._settings, self._wire, self._newest = dict(settings), wire, newest
-        self._boot = time.time_ns()
+        self._boot, self._samples = time.time_ns(), samples
         self.peers: dict[str, Peer] = {}
         self.rows: dict[str, Row] = {}
         self._digest = ""
@@ -116,7 +119,7 @@ class Conversation:
             peer = self.peers.setdefault(name, Peer(name, heard=False, hears=False))
             peer.heard, peer.hears = name in sources, name in listeners
         version = self.rows[self.name].version + 1 if self.name in self.rows else self._boot
-        self._learn({self.name: Row(version, tuple(sorted(sources)))})
+        self._learn({self.name: Row(version, tuple(sorted(sources)), self._samples)})
         self._wire.meet(neighbours.contacts())
 
     def take_in(self, found: Arrival | Event) -> None:

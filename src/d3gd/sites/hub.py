@@ -29,6 +29,7 @@ class Hub:
         wire: The connections; the hub closes it.
         neighbours: The other ends of its links.
         newest: Whether only the newest message of a site is of use.
+        samples: The number of the site's samples, if objectives are weighed by them.
     """
 
     def __init__(
@@ -40,9 +41,10 @@ class Hub:
         neighbours: Neighbours,
         *,
         newest: bool = False,
+        samples: int = 0,
     ) -> None:
         self.name, self.session, self._wire = name, session, wire
-        self._said = Conversation(name, session, settings, wire, newest=newest)
+        self._said = Conversation(name, session, settings, wire, newest=newest, samples=samples)
         self._changed = threading.Condition()
         self._closing, self._closed, self._beat = False, False, 0.0
         self._pending: Neighbours | None = None

@@ -70,10 +70,12 @@ class Row(msgspec.Struct, frozen=True):
     Attributes:
         version: Replaced by a larger one if the site's file has changed.
         hears: The names of the sites that it hears.
+        samples: The number of its samples, if objectives are weighed by them.
     """
 
     version: _Whole
     hears: Annotated[tuple[_Name, ...], msgspec.Meta(max_length=_MOST)]
+    samples: _Whole = 0
 
 
 class Rows(Message, frozen=True, kw_only=True, tag="rows"):

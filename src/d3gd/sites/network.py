@@ -161,6 +161,7 @@ class SiteNetwork(Network):
     """
 
     repeatable = False
+    share = 1.0  # the factor of the site's objective, if sites are weighed by their samples
 
     def __init__(
         self, graph: Digraph, weights: CSR, agent: int, rounds: Rounds, *, seed: int = 0, dtype: Any = np.float64
@@ -191,6 +192,7 @@ class LossySiteNetwork(ConditionedNetwork):
     """
 
     repeatable = False
+    share = 1.0  # the factor of the site's objective, if sites are weighed by their samples
 
     def __init__(
         self, graph: Digraph, weights: CSR, agent: int, rounds: Rounds, *, seed: int = 0, dtype: Any = np.float64

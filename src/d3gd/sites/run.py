@@ -40,6 +40,23 @@ class SiteSetup(Setup):
         return csr_array((values, sources, np.array([0, len(sources)])), shape=(1, self.graph.n))
 
 
+class Weighed:
+    """A site's objective times a factor, for steps; records show the objective itself.
+
+    Args:
+        problem: The objective.
+        share: The factor.
+    """
+
+    def __init__(self, problem: Any, share: float) -> None:
+        self.agents, self.dim, self._problem, self._share = problem.agents, problem.dim, problem, share
+
+    def gradients(self, x: Floats, k: int | None = None) -> Floats:
+        """Return the gradient."""
+        gradients: Floats = self._share * self._problem.gradients(x, k)
+        return gradients
+
+
 def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -> Result:
     """Run a site from its file, into its folder.
 
@@ -88,7 +105,8 @@ def _set_up(session: Session, algorithm: Algorithm[Any]) -> tuple[Setup, Floats]
     start = starting_models(graph.n, part, None, net.dtype)
     bound = runaway(start, net.dtype)
     metrics = site_metrics(session, net.halo, part)
-    return SiteSetup(algorithm, algorithm, net, graph, session.weights, part, whole, bound, None, "", metrics), start
+    weighed = part if session.share == 1 else Weighed(part, session.share)
+    return SiteSetup(algorithm, algorithm, net, graph, session.weights, weighed, whole, bound, None, "", metrics), start
 
 
 def site_metrics(session: Session, halo: Any, problem: Any) -> dict[str, Metric]:

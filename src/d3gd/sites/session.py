@@ -40,6 +40,7 @@ class Session:
         weights: The initial weights.
         agent: The index of this site.
         rounds: Its rounds with the neighbours.
+        share: The factor of this site's objective: n times its share of all samples, or 1 if sites count equally.
     """
 
     file: SiteFile
@@ -48,12 +49,14 @@ class Session:
     weights: CSR
     agent: int
     rounds: Rounds
+    share: float
 
     def network(self) -> SiteNetwork | LossySiteNetwork:
         """Return the site's agent and its links."""
         kind = SiteNetwork if self.file.waiting.exact else LossySiteNetwork
         how: dict[str, Any] = {"seed": self.file.settings.seed, "dtype": self.file.settings.dtype}
         net = kind(self.graph, self.weights, self.agent, self.rounds, **how)
+        net.share = self.share
         net.halo.clipping = Clipping() if self.file.settings.trust == "clip" else None
         return net
 
@@ -63,7 +66,8 @@ def opened(file: SiteFile, settings: Mapping[str, str]) -> Iterator[Hub]:
     """Start to talk to the neighbours; end it with the block."""
     wire = CurveWire(file.keys(), file.settings.bind, largest=file.largest)
     own = file.settings
-    hub = Hub(own.name, own.session, settings, wire, file.neighbours, newest=own.pace == "free")
+    how: dict[str, Any] = {"newest": own.pace == "free", "samples": own.samples}
+    hub = Hub(own.name, own.session, settings, wire, file.neighbours, **how)
     try:
         yield hub
     finally:
@@ -89,7 +93,9 @@ def joined(file: SiteFile, algorithm: Any = None) -> Iterator[Session]:
         if algorithm is not None:
             require_admissible(algorithm, graph, matrix)
         log.info("%s is one of %d sites with %d links: %s", hub.name, graph.n, graph.link_count, ", ".join(hub.rows))
-        yield Session(file, hub, graph, matrix, agent, Rounds(hub, file.waiting))
+        samples = [row.samples for row in hub.rows.values()]
+        share = graph.n * file.settings.samples / sum(samples) if file.settings.samples else 1.0
+        yield Session(file, hub, graph, matrix, agent, Rounds(hub, file.waiting), share)
 
 
 def require_survivor(algorithm: Any, waiting: Waiting) -> None:

@@ -44,6 +44,7 @@ class SiteSettings:
         dtype: The precision of models and messages.
         checkpoint_every: Iterations between checkpoints.
         weights: How the initial weights follow from the links.
+        samples: The number of the site's samples; if all sites give it, objectives are weighed by it.
         pace: Whether to wait for the neighbours' messages of the same iteration, or to take the newest ones.
         patience: Seconds to wait for the messages of an iteration; ``inf`` waits for all.
         connect: Seconds to wait for all sites at the start.
@@ -64,6 +65,7 @@ class SiteSettings:
     dtype: Literal["float64", "float32"] = "float64"
     checkpoint_every: int | None = None
     weights: Weights = "metropolis"
+    samples: int = 0
     pace: Pace = "rounds"
     patience: float = 10.0
     connect: float = 86400.0
@@ -81,6 +83,7 @@ class SiteSettings:
                 )
         count("iterations", self.iterations, least=0)
         count("every", self.every, least=1)
+        count("samples", self.samples, least=0)
         count("largest", self.largest, least=1)
         for word in ("patience", "connect", "forget"):
             within(word, getattr(self, word), 0, math.inf, closed="(]")
@@ -178,6 +181,7 @@ class SiteFile:
             "precision": own.dtype,
             "rule of the weights": own.weights,
             "pace": own.pace,
+            "weighing": "by samples" if own.samples else "all sites equally",
         }
 
 

@@ -137,6 +137,32 @@ def test_runs_that_are_brought_together_are_one_result(tmp_path):
     assert status["iteration"] == 40
 
 
+class Scaled(d3gd.problems.Problem):
+    """Quadratics times a factor each."""
+
+    def __init__(self, factors):
+        self._whole, self._factors = d3gd.problems.quadratic(agents=3, dim=2), np.array(factors)[:, None]
+        self.agents, self.dim = 3, 2
+
+    def gradients(self, x, k=None):
+        return self._factors * self._whole.gradients(x, k)
+
+
+def test_sites_are_weighed_by_their_samples(tmp_path):
+    files = folders(tmp_path, algorithm='kind = "DiDGD"\nstep_size = 0.02')
+    for path, samples in zip(files.values(), (1, 2, 5), strict=True):
+        head, _, tail = path.read_text().partition("[problem]")
+        algorithm = tail.partition("[algorithm]")[2]
+        problem = '[problem]\nkind = "quadratic"\ndim = 2\n[algorithm]'
+        path.write_text(f"samples = {samples}\n{head}{problem}{algorithm}")
+    found = train(files)
+    graph = d3gd.Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0)])
+    method, problem = d3gd.DiDGD(step_size=0.02), Scaled([3 / 8, 6 / 8, 15 / 8])
+    expected = d3gd.run(method, graph, problem, iterations=40, metrics=["bytes"])
+    for agent, name in enumerate("abc"):
+        assert np.array_equal(found[name].x[0], expected.x[agent])
+
+
 def test_clipping_bounds_what_a_neighbour_can_do():
     clipping, rng = Clipping(), np.random.default_rng(0)
     own, mask = np.zeros(50), np.array([True, True, True, True])
