@@ -122,7 +122,8 @@ class Rounds:
             self._usual.append(took)
         else:
             # A site that hears too few to be held up takes its time nonetheless: if it ran ahead, others would follow.
-            usual = min(statistics.median(self._usual), self.waiting.patience)
+            # The mean, not the median: rounds that catch up are over at once, and follow some that were late.
+            usual = min(statistics.fmean(self._usual), self.waiting.patience)
             self.hub.wait(lambda: self._complete(place), usual - took)
 
     def _complete(self, place: Place) -> bool:
