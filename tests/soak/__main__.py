@@ -52,7 +52,8 @@ def through_proxy(files):
     real = {name: int(load(path).settings.bind.rsplit(":", 1)[1]) for name, path in files.items()}
     dialled = [(name, contact.name) for name, path in files.items() for contact in load(path).neighbours.contacts()
                if contact.address is not None]  # fmt: skip
-    lines = {pair: (port, real[pair[1]]) for pair, port in zip(dialled, ports(len(dialled)), strict=True)}
+    free = [port for port in ports(len(dialled) + len(real)) if port not in real.values()]
+    lines = {pair: (port, real[pair[1]]) for pair, port in zip(dialled, free, strict=False)}
     for (dialler, other), (port, _) in lines.items():
         text = files[dialler].read_text()
         pattern = rf'(name = "{other}"\nkey = "[^"]*"\naddress = "tcp://127\.0\.0\.1:)\d+'
@@ -63,13 +64,15 @@ def through_proxy(files):
 def soak(minutes, folder, seed):
     total = round(60 * minutes * RATE)
     files = folders(folder, EDGES, iterations=total, more=f"patience = {PATIENCE}\ncheckpoint_every = 20")
+    for path in files.values():
+        path.write_text(path.read_text().replace("connect = 60.0", "connect = 300.0"))
     bad = proxy.Proxy(through_proxy(files), seed)
     sites, chance = {name: Site(path) for name, path in files.items()}, random.Random(seed)
     across = [(a, b) for a in NAMES for b in NAMES if (a in HALVES[0]) != (b in HALVES[0])]
     kills, began, next_kill, partition = 0, time.monotonic(), 15.0, None
     for site in sites.values():
         site.start()
-    limit = 60 * minutes * 4 + 120
+    limit = 60 * minutes * 4 + 300
     try:
         while any(site.process.poll() is None or site.back is not None for site in sites.values()):
             now = time.monotonic() - began
@@ -79,6 +82,8 @@ def soak(minutes, folder, seed):
             for site in sites.values():
                 if site.back is not None and now > site.back:
                     site.start()
+            if done == 0:
+                next_kill = now + 5  # first let all of them meet
             if now > next_kill and done < 0.7:
                 victim = chance.choice([site for site in sites.values() if site.process.poll() is None] or [None])
                 if victim is not None:
