@@ -153,6 +153,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that no site is left behind
     folder = given.folder or Path(tempfile.mkdtemp(prefix="soak-"))
     folder.mkdir(parents=True, exist_ok=True)
     files, codes, kills, broken, total = soak(given.minutes, folder, given.seed)
