@@ -1,5 +1,6 @@
 """The optimizer on one process: arguments, state, and errors."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -227,14 +228,21 @@ class TestState:
         with pytest.raises(D3GDError, match="changed since the last step"):
             descend(net, opt)
 
-    def test_divergence_is_seen_in_the_numbers_not_as_an_error(self):
+    def test_numbers_that_are_not_finite_reach_neither_the_model_nor_its_state(self):
         net = model()
         opt = optimizer(net.parameters())
-        for _ in range(2):
-            for p in net.parameters():
-                p.grad = torch.full_like(p, float("nan"))
+        descend(net, opt)
+        before, state = [p.clone() for p in net.parameters()], opt.state_dict()
+        for p in net.parameters():
+            p.grad = torch.full_like(p, float("nan"))
+        with pytest.raises(d3gd.errors.DivergedError, match="step 1 would make the model NaN or infinite"):
             opt.step()
-        assert all(p.isnan().all() for p in net.parameters())
+        assert opt.status == "diverged"
+        assert all(torch.equal(p, b) for p, b in zip(net.parameters(), before, strict=True))
+        after = opt.state_dict()
+        assert all(np.array_equal(after[name].numpy(), state[name].numpy(), equal_nan=True) for name in state)
+        descend(net, opt)
+        assert opt.status == "running"
 
 
 @pytest.mark.parametrize(

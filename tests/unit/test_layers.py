@@ -47,6 +47,7 @@ PACKAGES = {
     "comparison",
     "reproduce",
     "cli",
+    "sites",
 }
 
 
