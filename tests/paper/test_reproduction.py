@@ -1,4 +1,4 @@
-"""The paper's figures over five seeds, and the arithmetic of the verdicts."""
+"""The paper's figures over three seeds, and the arithmetic of the verdicts."""
 
 import csv
 import json
@@ -23,10 +23,10 @@ from d3gd.reproduce.claims import (
 from d3gd.reproduce.report import print_claims, reproduce
 from d3gd.reproduce.trial import DECENTRALIZED, DIDGD, GLOBAL, REFINED
 
-SEEDS = 5
+SEEDS = 3
 K = np.arange(0, 1001, 2)
 
-# One worker runs all of these: they share ten real trials of each figure.
+# One worker runs all of these: they share real trials of both figures.
 pytestmark = pytest.mark.xdist_group("reproduction")
 
 
@@ -130,7 +130,7 @@ def test_claims_json_says_what_was_measured(reproduction):
 def test_the_table_has_every_claim(reproduction, capsys):
     print_claims(reproduction.claims, SEEDS)
     printed = capsys.readouterr().out
-    assert len({claim.claim for claim in reproduction.claims}) == len(reproduction.claims) == 15
+    assert len({claim.claim for claim in reproduction.claims}) == len(reproduction.claims) == 17
     assert "abstract" in printed
     for claim in reproduction.claims:
         for measurement in claim.ours:
@@ -141,17 +141,17 @@ def test_the_table_has_every_claim(reproduction, capsys):
 
 
 def test_a_seed_gives_the_same_trial_alone_as_in_the_whole(reproduction):
-    again = figure2.trial(3)
+    again = figure2.trial(2)
     stored = [
         float(row["final"])
         for row in rows_of(reproduction.folder / "fig2_weights.csv")
-        if (row["seed"], row["algorithm"]) == ("3", DECENTRALIZED)
+        if (row["seed"], row["algorithm"]) == ("2", DECENTRALIZED)
     ]
     assert again.final[DECENTRALIZED].tolist() == stored
 
 
 def test_one_figure_alone_says_what_it_does_and_where_its_files_are(tmp_path, capsys):
-    found = reproduce("fig2", seeds=2, out=tmp_path, jobs=1, progress=True)
+    found = reproduce("fig2", seeds=1, out=tmp_path, jobs=1, progress=True)
     files = {path.name for path in tmp_path.iterdir()}
     assert files == {"claims.json", "fig2.png", "fig2_weights.csv", "settings.json"}
     printed = capsys.readouterr()
@@ -162,7 +162,7 @@ def test_one_figure_alone_says_what_it_does_and_where_its_files_are(tmp_path, ca
     assert list(stages) == ["Trials", "Figures"]
     assert all("Fig. 2" in claim.where for claim in found)
     with pytest.raises(RecordError, match="holds other figures"):
-        reproduce("fig1", seeds=2, out=tmp_path, jobs=1)
+        reproduce("fig1", seeds=1, out=tmp_path, jobs=1)
 
 
 # --- the experiments' settings ---
@@ -305,3 +305,11 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
     with pytest.raises(RecordError, match=name):
         reproduce("all", out=tmp_path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["{}"]
+
+
+def test_readings_of_what_the_paper_leaves_open_have_their_rows(reproduction):
+    """With labels of both signs disagreement falls as claimed; with a random start the decentralized rule fails."""
+    claims = json.loads((reproduction.folder / "claims.json").read_text())["claims"]
+    start, labels = ([m["values"] for m in claim["ours"]] for claim in claims if claim["claim"].startswith("Read with"))
+    assert all(np.median(values) >= 0.3 for values in labels[2:])
+    assert max(*start[1], *start[3]) < 0

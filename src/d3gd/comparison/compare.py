@@ -16,14 +16,14 @@ import numpy as np
 from d3gd.arrays import CSR
 from d3gd.comparison.methods import Maker, chosen
 from d3gd.comparison.plan import Plan
-from d3gd.comparison.result import Comparison
+from d3gd.comparison.result import Comparison, write
 from d3gd.comparison.scenario import Budget, FromFile, Given, Scenario
 from d3gd.comparison.tuning import QUICK, USUAL, Grid, grid_of
 from d3gd.conditions import Conditions
 from d3gd.config.experiment import load
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
-from d3gd.validation import count
+from d3gd.validation import count, is_number, plain, shown
 
 DEFAULT = Path(__file__).parents[1] / "config" / "compare.toml"
 TUNING = 10_000  # offset of the tuning seeds from the reported ones
@@ -114,8 +114,8 @@ def compare(
         scenario = Given(graph, problem, weights, conditions)
     seeds = count("seeds", _SEEDS[quick] if seeds is None else seeds, least=1, most=TUNING - 1)
     jobs = count("jobs", cpu_count() if jobs is None else jobs, least=1)
-    if aim is not None and not np.isfinite(aim):
-        raise SettingsError(f"target = {aim}: it must be a finite number, such as 0.01")
+    if aim is not None and not (is_number(aim) and np.isfinite(plain(aim))):
+        raise SettingsError(f"target = {shown(aim)}: it must be a finite number, such as 0.01")
     plan = Plan(
         scenario=scenario,
         methods=chosen(only, methods, scenario.case(first).conditions),
@@ -132,7 +132,7 @@ def compare(
         folder = Path(out if out is not None else stack.enter_context(tempfile.TemporaryDirectory()))
         comparison = plan.compare(folder)
         if out is not None:
-            comparison.save(folder)
+            write(comparison, folder)
             if isinstance(scenario, FromFile):
                 settings = {**scenario.experiment.settings, "seed": first}
                 settings |= {} if iterations is None else {"iterations": iterations}
