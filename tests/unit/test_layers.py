@@ -49,6 +49,7 @@ PACKAGES = {
     "report",
     "reproduce",
     "cli",
+    "sites",
 }
 
 

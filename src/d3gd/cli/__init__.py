@@ -7,8 +7,9 @@ from d3gd.cli import (  # importing them registers the commands, in the order of
     graph,
     report,
     reproduce,
+    site,
 )
 from d3gd.cli.base import app
 from d3gd.cli.calling import call, main
 
-__all__ = ["app", "call", "compare", "doctor", "experiment", "graph", "main", "report", "reproduce"]
+__all__ = ["app", "call", "compare", "doctor", "experiment", "graph", "main", "report", "reproduce", "site"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.drawing import order, places
-from d3gd.errors import WeightsError
+from d3gd.errors import RecordError, WeightsError
 from d3gd.result import History, Result
 from d3gd.weights import perron
 
@@ -26,6 +26,10 @@ def payload(name: str, result: Result) -> dict[str, Any]:
         result: The run.
     """
     n = len(result.x)
+    if result.weights.shape != (n, n):
+        raise RecordError(
+            f"{name} is the run of one site, which knows its own weights only; report all of them, from d3gd site collect"
+        )
     points = thinned(len(result.iterations), _POINTS)
     history = result.history or _final(result)
     sent = result.metrics.get("bytes")

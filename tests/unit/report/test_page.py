@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -111,6 +112,9 @@ def test_what_cannot_be_reported_is_told(tmp_path, capsys):
         write_report({}, tmp_path / "page.html")
     with pytest.raises(SettingsError, match=r"ends in '\.txt'; a report's name ends in \.html"):
         run(None).report(tmp_path / "page.txt")
+    result = run(None)
+    with pytest.raises(RecordError, match="one site, .* d3gd site collect"):
+        replace(result, x=result.x[:1], weights=result.weights[:1]).report(tmp_path / "page.html")
     assert call(["report", str(tmp_path)]) == 2
     assert "not the folder of a finished run" in capsys.readouterr().err
     (tmp_path / "compare.json").write_text("{}")
