@@ -28,7 +28,7 @@ def payload(name: str, result: Result) -> dict[str, Any]:
     n = len(result.x)
     if result.weights.shape != (n, n):
         raise RecordError(
-            f"{name} is the run of one site, which knows its own weights only; report all of them, from d3gd site collect"
+            f"{name} is the run of one site, which knows its own weights only; report what d3gd site collect writes"
         )
     points = thinned(len(result.iterations), _POINTS)
     history = result.history or _final(result)

@@ -113,7 +113,7 @@ def test_what_cannot_be_reported_is_told(tmp_path, capsys):
     with pytest.raises(SettingsError, match=r"ends in '\.txt'; a report's name ends in \.html"):
         run(None).report(tmp_path / "page.txt")
     result = run(None)
-    with pytest.raises(RecordError, match="one site, .* d3gd site collect"):
+    with pytest.raises(RecordError, match=r"one site, .* d3gd site collect"):
         replace(result, x=result.x[:1], weights=result.weights[:1]).report(tmp_path / "page.html")
     assert call(["report", str(tmp_path)]) == 2
     assert "not the folder of a finished run" in capsys.readouterr().err
