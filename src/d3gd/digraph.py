@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import D3GDError, GraphError
-from d3gd.validation import AGENTS, count, patience, plain, reals, shown
+from d3gd.validation import AGENTS, count, html_table, patience, plain, reals, shown
 
 _NAMES_IN_A_MESSAGE = 3
 
@@ -126,6 +126,17 @@ class Digraph:
 
     def __repr__(self) -> str:
         return f"Digraph(n={self.n}, links={self.link_count})"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("agents", self.n),
+            ("links", self.link_count),
+            ("in-degrees", f"{self.in_degrees.min()} to {self.in_degrees.max()}"),
+            ("out-degrees", f"{self.out_degrees.min()} to {self.out_degrees.max()}"),
+            ("undirected", "yes" if self.is_undirected else "no"),
+            ("strongly connected", "yes" if self.is_strongly_connected else "no"),
+        ]
+        return html_table("Digraph", facts)
 
     @cached_property
     def targets(self) -> Ints:

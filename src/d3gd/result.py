@@ -11,7 +11,7 @@ from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import D3GDError, RecordError
 from d3gd.runs import files
 from d3gd.runs import folder as layout
-from d3gd.validation import shown
+from d3gd.validation import html_table, shown
 
 Status: TypeAlias = Literal["completed", "target", "stopped", "diverged", "interrupted"]
 
@@ -87,6 +87,13 @@ class Result:
         )
         said = f", {self.message}" if self.message else ""
         return f"Result({self.status} at iteration {self.iterations[-1]}{said}: {last})"
+
+    def _repr_html_(self) -> str:
+        said = f": {self.message}" if self.message else ""
+        title = f"{self._name}: {self.status} at iteration {self.iterations[-1]} in {self.seconds:.1f} s{said}"
+        scalar = {name: values for name, values in self.metrics.items() if values.ndim == 1}
+        rows = [(name, f"{values[0]:.4g}", f"{values[-1]:.4g}") for name, values in scalar.items()]
+        return html_table(title, rows, ("metric", "at the start", "at the end"))
 
     def to_pandas(self) -> Any:
         """Return the metrics as a data frame with the iteration as its index.

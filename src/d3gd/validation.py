@@ -5,9 +5,10 @@ Wherever a number is allowed, so are NumPy's numbers and arrays without axes.
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import wraps
+from html import escape
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -222,3 +223,18 @@ def one_line(text: str) -> str:
         'mine (\\x1b[31mred)'
     """
     return printable(" ".join(text.split()))
+
+
+def html_table(title: str, rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
+    """Return a table for a notebook, with all text escaped.
+
+    Example:
+        >>> html_table("a < b", [("n", 3)])
+        '<table><caption>a &lt; b</caption><tr><td>n</td><td>3</td></tr></table>'
+    """
+
+    def line(tag: str, cells: Sequence[object]) -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape(one_line(str(cell)))}</{tag}>' for cell in cells)}</tr>"
+
+    body = "".join([*([line("th", header)] if header else []), *(line("td", row) for row in rows)])
+    return f"<table><caption>{escape(one_line(title))}</caption>{body}</table>"

@@ -13,7 +13,7 @@ from d3gd.comparison.scenario import Budget
 from d3gd.comparison.summary import Row
 from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.runs import files
-from d3gd.validation import one_line, one_of
+from d3gd.validation import html_table, one_line, one_of
 
 _FILES = ("compare.json", "compare.csv", "compare.md", "curves.png", "curves.pdf")
 
@@ -57,6 +57,9 @@ class Comparison:
     def __repr__(self) -> str:
         best = [f"{row.rank}. {one_line(row.method)}" for row in self.rows if row.rank is not None]
         return f"Comparison({self.title}: {', '.join(best) or 'nothing ranked'})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, [text.cells(row) for row in self.rows], text.header(self))
 
     def row(self, method: str) -> Row:
         """Return the row of one method."""

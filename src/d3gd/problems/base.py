@@ -11,7 +11,7 @@ from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.problems.checks import check_returned
 from d3gd.random import keyed_uniform
-from d3gd.validation import as_array
+from d3gd.validation import as_array, html_table
 
 
 class Problem(ABC):
@@ -118,6 +118,9 @@ class Problem(ABC):
             "fingerprint": self.fingerprint(),
         }
 
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, [("agents", self.agents), ("dim", self.dim)])
+
     def common(self) -> dict[str, Any]:
         """What must be equal on all ranks, ready for JSON; here, kind and dimension.
 
@@ -190,6 +193,10 @@ class Sourced(Problem):
         """Also the call that built this problem."""
         source = {key: value for key, value in (self._source or {}).items() if key != "block"}
         return super().common() | {"source": source}
+
+    def _repr_html_(self) -> str:
+        made = {"dim": self.dim, **(self._source or {"agents": self.agents})}
+        return html_table(str(made.pop("kind", type(self).__name__)), list(made.items()))
 
     def describe(self) -> dict[str, Any]:
         """The call that built this problem, or its shapes and fingerprint if it was built from arrays."""
