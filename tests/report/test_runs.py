@@ -1,6 +1,7 @@
 """The page of runs in a real browser."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -191,8 +192,6 @@ def test_a_large_network_is_a_matrix_that_moves(opened, tmp_path):
 
 
 def test_a_run_without_a_history_shows_its_final_weights(opened, results, tmp_path):
-    from dataclasses import replace
-
     result = replace(results["first"], history=None)
     result.report(tmp_path / "final.html")
     page = opened(tmp_path / "final.html")
@@ -206,13 +205,20 @@ def test_a_run_without_a_history_shows_its_final_weights(opened, results, tmp_pa
     assert page.complaints() == []
 
 
-def test_several_pages_of_metrics_only_hold_no_surprise(opened, results, tmp_path):
-    """Metrics that are not finite, or never positive, leave gaps and no complaint."""
-    from dataclasses import replace
-
+def test_what_diverged_leaves_gaps_and_no_complaint(opened, results, tmp_path):
+    """Weights and metrics that are not finite, metrics that are never positive, and names of JavaScript's own."""
+    lost = results["first"].history
+    broken = np.array(lost.weights)
+    broken[-1, 1:4] = np.nan
     odd = {"nan": np.full(21, np.nan), "zero": np.zeros(21), "wild": np.where(np.arange(21) % 2, np.inf, -1.0)}
     odd |= {"__proto__": np.arange(21.0), "constructor": np.arange(21.0)}
-    write_report({"a": replace(results["first"], metrics=odd), "b": results["second"]}, tmp_path / "odd.html")
+    write_report(
+        {"a": replace(results["first"], metrics=odd, history=replace(lost, weights=broken)), "b": results["second"]},
+        tmp_path / "odd.html",
+    )
     page = opened(tmp_path / "odd.html")
+    page.all(".run select")[0].send_keys("2")
+    page.all(".run button")[1].click()
+    assert len(page.all("canvas")) == 1
     assert {"nan", "zero", "wild", "__proto__", "constructor"} <= {element.text for element in page.all(".charts h2")}
     assert page.complaints() == []

@@ -19,6 +19,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "data": ("scikit-learn", "pandas"),
     "torch": ("torch",),
     "mpi": ("mpi4py", "mpich"),
+    "sites": ("pyzmq",),
 }
 
 

@@ -40,7 +40,7 @@ function weightTable(run, title, entries) {
   const rows = shown.map(([other, weight, before]) => element("tr", {"data-other": other},
     element("td", {}, shortened(run.names[other], 30)), element("td", {class: "number weight"}, number(weight)),
     element("td", {class: "number quiet"}, `${weight >= before ? "+" : "−"}${number(Math.abs(weight - before))}`),
-    element("td", {}, element("span", {class: "meter", style: `width:${((5 * weight) / run.largest).toFixed(2)}em`}))));
+    element("td", {}, element("span", {class: "meter", style: `width:${((5 * (weight || 0)) / run.largest).toFixed(2)}em`}))));
   const more = entries.length > shown.length ? ` (the ${shown.length} largest of ${entries.length})` : "";
   return element("div", {}, element("h3", {}, `${title}${more}`),
     element("table", {class: title === "hears" ? "hears" : "heard"}, element("tbody", {}, ...rows)));

@@ -26,6 +26,7 @@ class MatrixView {
     for (let e = 0; e < weights.length; e++) {
       const row = Math.floor((place[run.targets[e]] * cells) / run.agents);
       const column = Math.floor((place[run.sources[e]] * cells) / run.agents), at = row * cells + column;
+      if (!Number.isFinite(weights[e])) continue;
       sums[at] += weights[e];
       changes[at] += weights[e] - first[e];
       if (run.targets[e] !== run.sources[e]) most = Math.max(most, sums[at]);

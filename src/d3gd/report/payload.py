@@ -14,6 +14,7 @@ from d3gd.result import History, Result
 from d3gd.weights import perron
 
 DRAWN_UP_TO = 300  # agents; above, a page shows the matrix of weights only
+EXACT_UP_TO = 1000  # agents; above, Perron weights of all records would take minutes
 _POINTS = 1000  # of a curve
 _NUMBERS = 1 << 21  # weights over time on a page, 8 MB as single precision
 
@@ -101,6 +102,8 @@ def _perron_weights(history: History, frames: Ints) -> Iterator[Floats]:
 
 
 def _perron(weights: CSR) -> Floats:
+    if weights.shape[0] > EXACT_UP_TO or not np.isfinite(weights.data).all():
+        return np.full(weights.shape[0], np.nan)
     try:
         return perron(weights)
     except WeightsError:  # they no longer connect all agents

@@ -11,6 +11,7 @@ const RUNS = DATA.runs.map(run => {
   const first = opened.weights.row(0);
   for (let t = 0; t < run.frames.length; t++) {
     opened.weights.row(t).forEach((weight, e) => {
+      if (!Number.isFinite(weight)) return; // of a run that diverged
       if (opened.sources[e] !== opened.targets[e]) opened.largest = Math.max(opened.largest, weight);
       opened.largestChange = Math.max(opened.largestChange, Math.abs(weight - first[e]));
     });
