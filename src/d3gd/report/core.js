@@ -34,7 +34,6 @@ function number(value) {
 }
 
 function bytes(value) {
-  if (value === null) return "–";
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   let unit = 0;
   while (value >= 1000 && unit < units.length - 1) { value /= 1000; unit++; }

@@ -4,6 +4,7 @@ class NetworkView {
     this.run = run;
     const n = run.agents, size = 1000, room = 90;
     this.radius = Math.max(7, Math.min(34, 200 / Math.sqrt(n)));
+    this.widest = Math.max(4, Math.min(14, 110 / Math.sqrt(n))); // of the largest weight
     this.points = run.places.map(([x, y]) => [room + x * (size - 2 * room), room + y * (size - 2 * room)]);
     this.svg = element("svg:svg", {viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": `network of ${n} agents`});
     this.links = [];
@@ -61,7 +62,7 @@ class NetworkView {
       const faint = agent !== null && agent !== i && agent !== j ? " faint" : "";
       const strength = moved ? 0.45 + 0.5 * Math.min(1, Math.abs(change) / run.largestChange) : 0.4;
       path.setAttribute("class", `link ${kind}${faint}`);
-      path.setAttribute("stroke-width", Math.max(0.3, (14 * weight) / run.largest).toFixed(3));
+      path.setAttribute("stroke-width", Math.max(0.3, (this.widest * weight) / run.largest).toFixed(3));
       path.setAttribute("stroke-opacity", weight > 0 ? strength.toFixed(3) : 0.05);
       if (head) {
         head.setAttribute("class", `head ${kind}${faint}`);

@@ -58,8 +58,8 @@ class RunView {
     if (run.places) this.views.network = new NetworkView(run, choose);
     this.views.matrix = new MatrixView(run, choose);
     this.buttons = Object.keys(this.views).map(name => element("button", {type: "button", click: () => this.show(name)}, name));
-    const link = run.bytes === null || !run.links ? "–" : bytes(run.bytes / run.links);
-    const facts = `${run.agents} agents, ${run.links} links; ${bytes(run.bytes)} sent, ${link} per link (mean); ${number(run.seconds)} s`;
+    const sent = run.bytes === null || !run.links ? "" : `${bytes(run.bytes)} sent, ${bytes(run.bytes / run.links)} per link (mean); `;
+    const facts = `${run.agents} agents, ${run.links} links; ${sent}${number(run.seconds)} s`;
     const pick = element("select", {"aria-label": "agent", change: event => choose(event.target.value === "" ? null : Number(event.target.value), true)},
       element("option", {value: ""}, "choose an agent"), ...run.names.slice(0, 5000).map((name, i) => element("option", {value: i}, shortened(name, 40))));
     this.pick = pick;
