@@ -12,7 +12,7 @@ import numpy.typing as npt
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.distributed import survey as discovery
 from d3gd.distributed.halo import Halo
-from d3gd.distributed.knowledge import Needs, require_knowledge, stronger
+from d3gd.distributed.knowledge import Needs, knows, require_knowledge, stronger
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
@@ -183,11 +183,13 @@ class Network:
         """Let the agents tell each other whom they hear and with what weights, until all know the whole network.
 
         The rounds and bytes that this takes count as any others do. Call it in ``init``; what is known stays known, so
-        that further calls cost nothing.
+        that further calls cost nothing. A method that needs ``"the network"`` gets what it was given, in no round.
 
         Returns:
             The graph, the initial weights over all its edges, and the number of rounds.
         """
+        if self._survey is None and knows(self.needs, "the network"):
+            self._survey = self.given  # nothing is left to discover
         if self._survey is None:
             self._require_memory(-(-self.n // self.halo.transport.ranks))
             rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
@@ -210,6 +212,20 @@ class Network:
         if self._meter.compiled(self._all_edges * (shape[1] if len(shape) == 2 else math.prod(shape[1:]))):
             return self._compiled.mix(a, *received.parts(), dtype)
         return self._plain.mix(a, received.joined(), dtype)
+
+    def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} m_i^{(j)}`: what an agent itself sent when its in-neighbours sent what arrived.
+
+        On a reliable network that is what it has just sent. Where messages are late, the difference to :meth:`mix`
+        compares rows of the same iteration, so that common progress since then is not mistaken for disagreement.
+
+        Args:
+            a: One weight per edge; rows sum to one.
+            received: What an exchange brought: ``inbox.m``.
+            sent: What the block's agents sent in it.
+        """
+        self._require(received, a)
+        return sent
 
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
@@ -318,7 +334,7 @@ class Network:
         if agents * self.n > _VECTORS:
             raise D3GDError(
                 f"an n-vector for each of {agents} agents on one process is too much for n = {self.n}; use "
-                'perron="known" with DiDGD, D3GD or FROST, rule="fixed" with PerronD3GD, or more ranks'
+                'perron="known", which takes the network as known beforehand, or more ranks'
             )
 
     def own(self, Y: Floats) -> Floats:

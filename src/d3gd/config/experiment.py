@@ -45,6 +45,8 @@ KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "metropolis": weights.metropolis,
         "uniform": weights.uniform,
         "lazy": weights.lazy,
+        "balanced": weights.balanced,
+        "fast_mixing": topologies.fast_mixing,
         "fastest_mixing": topologies.fastest_mixing,
         "file": inputs.weights_file,
         "edges": inputs.edge_weights,
