@@ -69,7 +69,7 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
     """
     if file.settings.script is not None:
         raise SettingsError(
-            f"{file.path} names a script that trains; start that: python {shown(file.settings.script)[1:-1]}, which calls "
+            f"{file.path} names a script that trains; start that, python {shown(file.settings.script)[1:-1]}; it calls "
             "d3gd.sites.connect"
         )
     algorithm = file.algorithm()
