@@ -107,7 +107,7 @@ def run(
     if not isinstance(notes, Mapping | None):
         raise SettingsError(f"notes = {shown(notes)}: give a mapping of names to values")
     ranks = transport or Alone()
-    setup, start = set_up(
+    setup, *start = set_up(
         algorithm,
         graph,
         problem,
@@ -124,10 +124,10 @@ def run(
     with ranks.together():
         historian = Historian(every, graph.sources.size) if record_weights else None
         recorder = Recorder(setup, target or {}, callbacks, historian)
-    setup.require_same(start, own, dict(target or {}), checkpoint_every, out is None, resume)
+    setup.require_same(start[0], own, dict(target or {}), checkpoint_every, out is None, resume)
     return execute(
         setup,
-        [start],
+        start,
         recorder,
         settings={**setup.describe(), **own, **(notes or {})},
         progress=progress,
