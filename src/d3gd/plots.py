@@ -11,7 +11,7 @@ from d3gd.arrays import Floats
 from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
 from d3gd.runs import files
-from d3gd.validation import one_line
+from d3gd.validation import as_path, listed, mapping, one_line, one_of, shown
 
 # Okabe and Ito's colours, safe for colour blindness; their yellow is too pale for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -64,7 +64,8 @@ def plot_runs(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    path = Path(path)
+    path = as_path("path", path)
+    one_of("x", x, ("iterations", "bytes"))
     if path.suffix not in (".png", ".pdf", ".svg"):
         raise SettingsError(f"{path} ends in {path.suffix!r}; a figure's name ends in .png, .pdf or .svg")
     names = _chosen(metrics, results)
@@ -137,13 +138,17 @@ def _short(value: Any) -> str:
 
 
 def _chosen(metrics: Sequence[str], results: Mapping[str, Result]) -> list[str]:
+    wrong = [value for value in mapping("results", results, "names to runs").values() if not isinstance(value, Result)]
+    if wrong or not results:
+        found = shown(wrong[0]) if wrong else "nothing"
+        raise RecordError(f"results holds {found}; give at least one result of d3gd.run, by its name in the legend")
     recorded = [
         name for name in next(iter(results.values())).metrics if all(name in r.metrics for r in results.values())
     ]
-    names = list(metrics) or [name for name in _DEFAULT if name in recorded]
+    names = listed("metrics", metrics, "names") or [name for name in _DEFAULT if name in recorded]
     missing = [name for name in names if name not in recorded]
     if missing or not names:
-        what = f"metric {missing[0]!r} is" if missing else "stationarity and disagreement are"
+        what = f"metric {shown(missing[0])} is" if missing else "stationarity and disagreement are"
         raise RecordError(f"{what} not recorded in all of these runs; choose from {', '.join(recorded) or 'none'}")
     return names
 

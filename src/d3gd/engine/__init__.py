@@ -16,15 +16,14 @@ from d3gd.engine.keeper import Keeper
 from d3gd.engine.loop import Ending, loop
 from d3gd.engine.recorder import Callback, Recorder
 from d3gd.engine.setup import Setup, set_up
-from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.kernels.threads import threads
 from d3gd.metrics import Log, Metric
 from d3gd.result import Result
 from d3gd.runs.progress import progress_bar
-from d3gd.transports.alone import Alone
+from d3gd.transports.alone import chosen
 from d3gd.transports.base import Transport
-from d3gd.validation import count, one_of, shown
+from d3gd.validation import as_path, count, flag, mapping, one_of
 
 __all__ = ["Callback", "run"]
 
@@ -100,9 +99,11 @@ def run(
     count("every", every, least=1)
     count("seed", seed, least=0)
     count("checkpoint_every", 1 if checkpoint_every is None else checkpoint_every, least=1)
-    if not isinstance(notes, Mapping | None):
-        raise SettingsError(f"notes = {shown(notes)}: give a mapping of names to values")
-    ranks = transport or Alone()
+    flag("resume", resume)
+    flag("progress", False if progress is None else progress)
+    notes, target = mapping("notes", notes, "names to values"), mapping("target", target, "metrics to levels")
+    folder = None if out is None else as_path("out", out)
+    ranks = chosen(transport)
     setup, start = set_up(
         algorithm,
         graph,
@@ -116,11 +117,10 @@ def run(
         dtype=dtype,
     )
     with ranks.together():
-        recorder = Recorder(setup, target or {}, callbacks)
+        recorder = Recorder(setup, target, callbacks)
     own = {"iterations": iterations, "every": every, "seed": seed}
-    setup.require_same(start, own, dict(target or {}), checkpoint_every, out is None, resume)
-    settings = {**setup.describe(), **own, **(notes or {})}
-    folder = None if out is None else Path(out)
+    setup.require_same(start, own, dict(target), checkpoint_every, out is None, resume)
+    settings = {**setup.describe(), **own, **notes}
     keeper = Keeper(setup, recorder.log, start, out=folder, resume=resume, settings=settings)
     del start  # as large as the current models
     with (

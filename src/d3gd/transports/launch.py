@@ -2,10 +2,9 @@
 
 import math
 import os
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from d3gd import validation
-from d3gd.errors import SettingsError
 from d3gd.transports.base import TIMEOUT, Transport
 
 Name: TypeAlias = Literal["auto", "alone", "mpi", "torch"]
@@ -31,6 +30,7 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
         ...     algorithm, graph = d3gd.DiDGD(step_size=0.1), d3gd.graphs.ring(4)
         ...     result = d3gd.run(algorithm, graph, problem, iterations=10, transport=transport)
     """
+    validation.one_of("transport", name, get_args(Name))
     validation.within("timeout", timeout, 0, math.inf, closed="(]")
     if name == "auto":
         name = _launcher()
@@ -42,8 +42,6 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
         from d3gd.transports.torch_dist import TorchDistributed
 
         return TorchDistributed(timeout=timeout)
-    if name != "alone":
-        raise SettingsError(f"transport = {name!r}: choose 'auto', 'alone', 'mpi' or 'torch'")
     from d3gd.transports.alone import Alone
 
     return Alone()

@@ -19,6 +19,7 @@ WEIGHTS = d3gd.weights.metropolis(GRAPH)
 _DRAW = np.random.default_rng(0)
 X, G = _DRAW.standard_normal((N, 3)), _DRAW.standard_normal((N, 3))
 SAMPLES, LABELS = _DRAW.standard_normal((20, 2)), np.arange(20) % 3
+_GIVEN: dict[str, dict[str, Any]] = {"PULMDGD": {"rounds": 2}}  # for settings whose default is None
 SHARES = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5], [1.0, 0.0, 0.0]])
 
 
@@ -199,6 +200,6 @@ def _methods() -> dict[str, Call]:
     found = {}
     for name, method in catalogue.methods().items():
         parameters = inspect.signature(method).parameters
-        given = {key: value.default for key, value in parameters.items() if key != "step_size"}
+        given = {key: value.default for key, value in parameters.items() if key != "step_size"} | _GIVEN.get(name, {})
         found[name] = good(method_run(method), 1 + len(given) / 2, step_size=0.05, **given)
     return found
