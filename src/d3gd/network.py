@@ -1,7 +1,7 @@
 """The operations with which algorithms compute on agents and edges."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,8 @@ import numpy.typing as npt
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.distributed import survey as discovery
 from d3gd.distributed.halo import Halo
-from d3gd.distributed.knowledge import Needs, require_knowledge, stronger
+from d3gd.distributed.inbox import Inbox
+from d3gd.distributed.knowledge import Needs, knows, require_knowledge, stronger
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import D3GDError
 from d3gd.graphs import Digraph
@@ -36,31 +37,6 @@ _DOUBLE = np.dtype(np.float64)
 _LINKS = 3  # the stream of the draws of links, distinct from those of agents
 
 
-class Inbox:
-    """The rows that a block's agents receive along their in-edges, by name; it waits for them at first use.
-
-    Args:
-        rows: The arrays.
-        wait: Returns when the rows have arrived; by default they already have.
-    """
-
-    def __init__(self, rows: Mapping[str, Received], wait: Callable[[], None] | None = None) -> None:
-        self._rows, self._wait = rows, wait
-        if wait is None:
-            self.__dict__.update(rows)
-
-    def __getattr__(self, name: str) -> Received:
-        # Called only for names that are not attributes yet.
-        if self._wait is not None:
-            self._wait()
-        try:
-            found = self._rows[name]
-        except KeyError:
-            raise AttributeError(f"nothing named {name!r} was sent") from None
-        self.__dict__.update(self._rows)
-        return found
-
-
 class Network:
     """A block of agents, the edges into them, and all operations across edges.
 
@@ -79,9 +55,11 @@ class Network:
         given: The whole network as this process was given it, also for the engine.
         needs: What algorithms on this network may read: see :attr:`d3gd.Algorithm.needs`.
         reliable: Whether every message arrives without delay; see :mod:`d3gd.conditions`.
+        repeatable: Whether an iteration can be taken again: messages between sites are sent once.
     """
 
     reliable = True
+    repeatable = True
 
     def __init__(
         self,
@@ -91,12 +69,13 @@ class Network:
         seed: int = 0,
         needs: Needs = "all agents",
         transport: Transport | None = None,
+        halo: Halo | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.n = graph.n
         self.dtype = np.dtype(dtype)
         self.given, self.needs = discovery.Survey(graph, weights.data, rounds=0), needs
-        self.halo = Halo(graph, chosen(transport))
+        self.halo = halo or Halo(graph, chosen(transport))
         block = self.halo.block
         self.agents: Ints = block.agents
         self.bytes_sent = 0
@@ -141,6 +120,10 @@ class Network:
         """Let algorithms read what these needs include, besides what they may already read."""
         self.needs = stronger(self.needs, needs)
 
+    def begin(self, k: int) -> int:
+        """Begin iteration ``k``, and return it; a network of sites returns a later one if others are further on."""
+        return k
+
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only way to communicate.
 
@@ -176,11 +159,13 @@ class Network:
         """Let the agents tell each other whom they hear and with what weights, until all know the whole network.
 
         The rounds and bytes that this takes count as any others do. Call it in ``init``; what is known stays known, so
-        that further calls cost nothing.
+        that further calls cost nothing. A method that needs ``"the network"`` gets what it was given, in no round.
 
         Returns:
             The graph, the initial weights over all its edges, and the number of rounds.
         """
+        if self._survey is None and knows(self.needs, "the network"):
+            self._survey = self.given  # nothing is left to discover
         if self._survey is None:
             self._require_memory(-(-self.n // self.halo.transport.ranks))
             rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
@@ -203,6 +188,20 @@ class Network:
         if self._meter.compiled(self._all_edges * (shape[1] if len(shape) == 2 else math.prod(shape[1:]))):
             return self._compiled.mix(a, *received.parts(), dtype)
         return self._plain.mix(a, received.joined(), dtype)
+
+    def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij} m_i^{(j)}`: what an agent itself sent when its in-neighbours sent what arrived.
+
+        On a reliable network that is what it has just sent. Where messages are late, the difference to :meth:`mix`
+        compares rows of the same iteration, so that common progress since then is not mistaken for disagreement.
+
+        Args:
+            a: One weight per edge; rows sum to one.
+            received: What an exchange brought: ``inbox.m``.
+            sent: What the block's agents sent in it.
+        """
+        self._require(received, a)
+        return sent
 
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge j -> i; without an origin, o = 0.
@@ -311,7 +310,7 @@ class Network:
         if agents * self.n > _VECTORS:
             raise D3GDError(
                 f"an n-vector for each of {agents} agents on one process is too much for n = {self.n}; use "
-                'perron="known" with DiDGD, D3GD or FROST, rule="fixed" with PerronD3GD, or more ranks'
+                'perron="known", which takes the network as known beforehand, or more ranks'
             )
 
     def own(self, Y: Floats) -> Floats:

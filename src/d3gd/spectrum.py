@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array, eye_array, issparse
 
 from d3gd.arrays import CSR, Floats
@@ -157,6 +158,13 @@ def spectral_gap(matrix: CSR | Floats) -> float:
         f"the spectral gap of these {n} x {n} weights could not be computed: mixing is too slow; give the links that "
         f"are hardly used more weight, or choose a graph with shorter paths"
     )
+
+
+def modes(A: CSR) -> npt.NDArray[np.complex128]:
+    """Return the eigenvalues of row-stochastic weights except the first, which is 1; O(n^3)."""
+    values = np.linalg.eigvals(A.toarray()).astype(np.complex128)
+    others: npt.NDArray[np.complex128] = np.delete(values, np.argmin(np.abs(values - 1)))
+    return others
 
 
 def second_within(A: CSR, most: float) -> bool:

@@ -15,7 +15,7 @@ from d3gd.digest import digest
 from d3gd.digraph import require_graph
 from d3gd.engine.checks import require_declared, require_state
 from d3gd.engine.gradients import Gradients
-from d3gd.errors import D3GDError, RecordError, SettingsError
+from d3gd.errors import D3GDError, DivergedError, RecordError, SettingsError
 from d3gd.graphs import Digraph
 from d3gd.network import Network
 from d3gd.problems.torch.batches import KeyedBatches
@@ -59,6 +59,7 @@ def network(
     if dtype is not None:
         one_of("dtype", dtype, ("float64", "float32"))
     ranks = transport or connect()
+    ranks.require_same_versions()
     with ranks.together():
         require_graph(graph)
         if ranks.ranks != graph.n:
@@ -115,6 +116,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         network: This process's agent and its links.
         agent: The index of the agent.
         iteration: The number of steps taken.
+        status: ``"running"``, or ``"diverged"`` after a step that would have made the model NaN or infinite.
 
     Example:
         Under ``torchrun --nproc-per-node 4``::
@@ -131,6 +133,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     """
 
     _made = False
+    status: Literal["running", "diverged"] = "running"
 
     def __init__(
         self,
@@ -160,9 +163,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         )
         x0 = self._gathered(self._trained)
         if same_start:
-            others = range(1, transport.ranks)
-            first = transport.rank == 0
-            transport.swap(dict.fromkeys(others, x0) if first else {}, {} if first else {0: x0}, f"start {x0.dtype}")
+            x0 = network.halo.first(x0)
         self._blas = ThreadpoolController()
         with self._blas.limit(limits=1, user_api="blas"):
             self._memory = algorithm.init(network, x0)
@@ -187,9 +188,13 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
         Returns:
             The result of the first call of the closure.
+
+        Raises:
+            DivergedError: The new model would not be finite; parameters and state stay as they are.
         """
         self._require_untouched()
-        algorithm, k = self._current(), self.iteration
+        self.iteration = k = self.network.begin(self.iteration)  # a site may have left some out
+        algorithm = self._current()
         losses: list[float] = []
         here = algorithm.point(self._memory)
 
@@ -209,7 +214,15 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         gradient.begin(here, k)
         # As in d3gd.run: one thread keeps results bitwise equal, and divergence shows in the numbers.
         with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self._memory = algorithm.step(self.network, gradient, self._memory, k)
+            memory = algorithm.step(self.network, gradient, self._memory, k)
+        finite = bool(np.isfinite(algorithm.point(memory)).all())
+        self.status = "running" if finite else "diverged"
+        if not finite:
+            raise DivergedError(
+                f"step {k} would make the model NaN or infinite; the parameters keep their last values: try a smaller "
+                "step size, or look for such numbers in the data, the loss and the gradients"
+            )
+        self._memory = memory
         if closure is not None and not losses:
             gradient()  # a caller expects its closure to be called
         if k == 0:

@@ -10,7 +10,11 @@ from d3gd.errors import GraphError, WeightsError
 from d3gd.spectrum import as_weights, perron, require_row_sums, spectral_gap
 from d3gd.validation import is_number, shown
 
-__all__ = ["check", "lazy", "metropolis", "perron", "spectral_gap", "uniform"]
+__all__ = ["balanced", "check", "lazy", "metropolis", "perron", "spectral_gap", "uniform"]
+
+
+_SWEEPS = 2000
+_BALANCED = 1e-9
 
 
 def metropolis(graph: Digraph) -> CSR:
@@ -48,6 +52,47 @@ def uniform(graph: Digraph) -> CSR:
     """
     require_graph(graph)
     return graph.matrix(1 / (graph.in_degrees + 1.0)[graph.targets])
+
+
+def balanced(graph: Digraph) -> CSR:
+    r"""Return weights that are doubly stochastic, or nearly so, on a directed graph, by Sinkhorn's iteration.
+
+    Starting from equal entries, columns and rows are divided by their sums in turn. On a strongly connected graph with
+    self-loops every edge is on a cycle, so the iteration converges to the doubly stochastic matrix of largest entropy:
+    all agents have the same influence, :math:`\pi_i = 1/n`, although links are one-way. It ends when every column sums
+    to 1 within 1e-9, or after 2,000 sweeps; rows sum to 1 in any case.
+
+    Args:
+        graph: A strongly connected graph.
+
+    Returns:
+        The matrix on the graph's structure.
+
+    Example:
+        >>> from d3gd.graphs import Digraph
+        >>> A = balanced(Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0), (1, 0)])).toarray()
+        >>> A.sum(axis=0).round(6), A.sum(axis=1).round(6)
+        (array([1., 1., 1.]), array([1., 1., 1.]))
+
+    References:
+        Sinkhorn and Knopp, *Concerning nonnegative matrices and doubly stochastic matrices*, Pacific Journal of
+        Mathematics 21, 1967.
+    """
+    require_graph(graph)
+    graph.require_strongly_connected()
+    rows, columns = graph.targets, graph.sources
+    pattern = graph.matrix(np.ones(columns.size))
+    transposed = pattern.T.tocsr()
+    left = np.ones(graph.n)
+    for _ in range(_SWEEPS):
+        right = 1 / (transposed @ left)
+        sums = pattern @ right
+        if float(np.abs(left * sums - 1).max()) <= _BALANCED:
+            break
+        left = 1 / sums
+    values = left[rows] * right[columns]
+    values /= np.add.reduceat(values, graph.indptr[:-1])[rows]
+    return graph.matrix(values)
 
 
 def lazy(graph: Digraph, stay: float = 0.5) -> CSR:

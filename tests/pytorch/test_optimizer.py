@@ -1,5 +1,6 @@
 """The optimizer on one process: arguments, state, and errors."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -10,6 +11,7 @@ from d3gd.algorithms.catalogue import methods, variants
 from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.network import Network
 from d3gd.torch import DecentralizedOptimizer, network
+from d3gd.transports.threads import on_threads
 from tests.helpers.own_methods import LocalSteps, VarianceReduced
 
 X, Y = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
@@ -226,14 +228,21 @@ class TestState:
         with pytest.raises(D3GDError, match="changed since the last step"):
             descend(net, opt)
 
-    def test_divergence_is_seen_in_the_numbers_not_as_an_error(self):
+    def test_numbers_that_are_not_finite_reach_neither_the_model_nor_its_state(self):
         net = model()
         opt = optimizer(net.parameters())
-        for _ in range(2):
-            for p in net.parameters():
-                p.grad = torch.full_like(p, float("nan"))
+        descend(net, opt)
+        before, state = [p.clone() for p in net.parameters()], opt.state_dict()
+        for p in net.parameters():
+            p.grad = torch.full_like(p, float("nan"))
+        with pytest.raises(d3gd.errors.DivergedError, match="step 1 would make the model NaN or infinite"):
             opt.step()
-        assert all(p.isnan().all() for p in net.parameters())
+        assert opt.status == "diverged"
+        assert all(torch.equal(p, b) for p, b in zip(net.parameters(), before, strict=True))
+        after = opt.state_dict()
+        assert all(np.array_equal(after[name].numpy(), state[name].numpy(), equal_nan=True) for name in state)
+        descend(net, opt)
+        assert opt.status == "running"
 
 
 @pytest.mark.parametrize(
@@ -312,3 +321,27 @@ class TestPrecision:
         DecentralizedOptimizer(model().parameters(), method, world)
         with pytest.raises(SettingsError, match="has a float32 model, and this one is float64"):
             DecentralizedOptimizer(model().double().parameters(), method, world)
+
+
+def test_a_scheduler_does_not_move_models_apart_that_have_come_to_rest():
+    """PerronD3GD on four agents, each a thread with an objective of its own."""
+    centres = torch.randn(4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+    def train(transport):
+        net = network(d3gd.graphs.ring(4), transport=transport)
+        own = nn.Parameter(torch.zeros(3, dtype=torch.float64))
+        opt = DecentralizedOptimizer([own], d3gd.PerronD3GD(step_size=0.2), net)
+        schedule = torch.optim.lr_scheduler.MultiStepLR(opt, [600, 620, 640], gamma=0.1)
+        path = []
+        for _ in range(700):
+            opt.zero_grad()
+            (0.5 * (own - centres[int(net.agents[0])]).square().sum()).backward()
+            opt.step()
+            schedule.step()
+            path.append(own.detach().clone())
+        return torch.stack(path)
+
+    models = torch.stack(on_threads(4, train))
+    apart = (models - centres.mean(dim=0)).abs().amax(dim=(0, 2))
+    assert apart[0] > 0.1
+    assert apart[590:].max() < 1e-9

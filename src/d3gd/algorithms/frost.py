@@ -9,11 +9,11 @@ from d3gd.algorithms.base import Algorithm, Gradient, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.base import Now
-from d3gd.rules.mixing import planned_for_mixing
 from d3gd.rules.scale import Given, Perron, Scale, scale_by
 from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
+from d3gd.steady.fast import fast_weights
 from d3gd.steady.planner import PLANNED_UP_TO
 from d3gd.validation import one_of, positive
 
@@ -101,18 +101,12 @@ class FROST(Algorithm[FROSTState]):
         r"""Start from ``x0``; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
         a, scale = net.a0, self._scale
         if self.rule == "mixing" and net.n <= PLANNED_UP_TO:
-            plan = self._plan(net)
+            # With tracking, agents of little influence become unstable first.
+            plan = fast_weights(net.survey().graph, least=0.95)
             a, scale = net.block(plan), Given(plan) if self.perron == "known" else scale
         if self.rule == "mixing" and self.combine == "before":
             a = (a + net.loops) / 2  # the damping that tracking then needs; it leaves pi unchanged
         return FROSTState(x0, untracked(x0.astype(np.float64)), a=a, Y=scale.init(net, x0))
-
-    def _plan(self, net: Network) -> Floats:
-        """Return the planned weights over all edges, from the network as it is known or surveyed."""
-        if self.perron == "known":
-            return planned_for_mixing(net.graph, net.everywhere_a0)
-        found = net.survey()
-        return planned_for_mixing(found.graph, found.a0)
 
     def step(self, net: Network, gradient: Gradient, s: FROSTState, k: int) -> FROSTState:
         """Update the tracker with the change of the gradient, step, and mix."""

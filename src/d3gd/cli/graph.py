@@ -21,7 +21,8 @@ def graph(
     weights: Annotated[
         str | None,
         typer.Option(
-            help="metropolis, uniform, lazy, fastest_mixing, or edges: the column weight of a file of links. "
+            help="metropolis, uniform, lazy, balanced, fast_mixing, fastest_mixing, or edges: the column weight of a "
+            "file of links. "
             "[default: that column if there is one, else metropolis]"
         ),
     ] = None,

@@ -61,7 +61,7 @@ def compare(
         conditions: Conditions of an unreliable network. Methods that do not survive them are marked as biased.
         methods: User's methods in addition to the library's, each a function of the step size, such as
             ``{"mine": lambda gamma: Mine(step_size=gamma)}``.
-        only: Names of the methods to compare, optionally with settings: ``["DiDGD", "PerronD3GD rule=local",
+        only: Names of the methods to compare, optionally with settings: ``["DiDGD", "PerronD3GD rule=planned",
             "mine"]``; by default all.
         iterations: The budget of every run.
         budget_bytes: The budget in bytes over all links, instead of or in addition to iterations.

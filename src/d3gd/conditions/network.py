@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from d3gd.arrays import CSR, Array, Bools, Floats
+from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
+from d3gd.distributed.halo import Halo
+from d3gd.distributed.inbox import Inbox
 from d3gd.distributed.knowledge import Needs
 from d3gd.distributed.received import Received, require_received
-from d3gd.distributed.survey import Survey
 from d3gd.errors import SettingsError
-from d3gd.network import Inbox, Network
+from d3gd.network import Network
 from d3gd.random import keyed_uniform
 from d3gd.state import Mail, PerEdge, keep
 from d3gd.transports.base import Transport
@@ -33,6 +34,22 @@ class Post(NamedTuple):
     mail: Mail  # each (edges, slots, 1 + width)  the messages and their arrival
 
 
+class Late(Received):
+    """The newest row that each edge has delivered, with where it lies among the messages of the edge.
+
+    Args:
+        rows: A row per edge.
+        box: The messages, (edges, slots, 1 + width), each after its arrival.
+        slots: The slot of each edge's row.
+    """
+
+    __slots__ = ("box", "slots")
+
+    def __init__(self, rows: Floats, box: Floats, slots: Ints) -> None:
+        super().__init__(rows)
+        self.box, self.slots = box, slots
+
+
 class ConditionedNetwork(Network):
     """The network's operations on the messages that have arrived.
 
@@ -47,6 +64,7 @@ class ConditionedNetwork(Network):
         seed: The key of all draws.
         needs: What algorithms may read.
         transport: The ranks.
+        halo: The exchange with other processes, if it is not that of the transport.
         dtype: The precision of models.
     """
 
@@ -61,9 +79,10 @@ class ConditionedNetwork(Network):
         seed: int = 0,
         needs: Needs = "all agents",
         transport: Transport | None = None,
+        halo: Halo | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
-        super().__init__(graph, weights, seed=seed, needs=needs, transport=transport, dtype=dtype)
+        super().__init__(graph, weights, seed=seed, needs=needs, transport=transport, halo=halo, dtype=dtype)
         block = self.halo.block
         self._what, self._key = conditions, seed
         self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]
@@ -75,11 +94,17 @@ class ConditionedNetwork(Network):
         self._ends = np.append(starts, len(self._to))
         count = len(self._to)
         self._late_matrix = csr_array((self.a0, np.arange(count), self._ends), shape=(len(self.agents), count))
+        self._loop = np.flatnonzero(self.loops)[np.searchsorted(self.agents, self._to)]  # of the target, per edge
         self._slots = conditions.delay + 1
         self._mask = lru_cache(maxsize=64)(self._masked)  # graphs recur if they are used in turn
         self._k, self._calls = 0, 0
         self._post = Post(np.zeros(graph.n, dtype=bool), np.full((count, self._slots * self._buffered), np.inf), {})
         self._away = self._post.away
+        self._since: Ints = np.zeros(graph.n, dtype=np.int64)  # the iteration at which an agent joins
+        for agent, first, until in conditions.absences:
+            if first == 0:
+                self._since[agent] = max(until, self._since[agent])
+        self._joins: Bools = np.zeros(graph.n, dtype=bool)
         self._sends: Bools = np.ones(count, dtype=bool)
         self._arrived: Bools = self._sends
 
@@ -99,6 +124,7 @@ class ConditionedNetwork(Network):
         if gone:
             self._away = away.copy()
             self._away[gone] = True
+        self._joins = self._since == k + 1  # they listen
         self._sends = self._active(k) & ~self._away[self._from] & ~self.loops
         delivers = self._sends | self.loops
         if what.loss > 0:
@@ -116,10 +142,14 @@ class ConditionedNetwork(Network):
         return self._post
 
     def hold(self, old: Any, new: Any) -> Any:
-        """Return the new state, with the old rows of pausing agents."""
+        """Return the new state, with the old rows of pausing agents; those that are about to join take a model over."""
         if not self._away.any():
             return new
-        return keep(old, new, {"agent": self._away[self.agents], "edge": self._away[self._to]})
+        held = keep(old, new, {"agent": self._away[self.agents], "edge": self._away[self._to]})
+        joins = self._joins[self.agents]
+        if not joins.any() or not hasattr(new, "x"):
+            return held
+        return held._replace(x=np.where(joins[:, None], new.x, held.x))
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges; the inbox holds the newest messages that have arrived."""
@@ -135,15 +165,14 @@ class ConditionedNetwork(Network):
             return inbox
         call, self._calls = self._calls, self._calls + 1
         # A copy per edge: neighbours may read the same agent at different times.
-        return Inbox({name: Received(self._newest(f"{call}_{name}", getattr(inbox, name).joined())) for name in arrays})
+        return Inbox({name: self._newest(f"{call}_{name}", getattr(inbox, name).joined()) for name in arrays})
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
         """Raise an error: a row crosses an edge once, so a lost one would leave agents with different tables."""
-        raise _unfit_for("floods the network")
-
-    def survey(self) -> Survey:
-        """Raise an error, as :meth:`relay` does: the agents would come to know different networks."""
-        raise _unfit_for("surveys the network")
+        raise SettingsError(
+            "a rule floods the network while it runs, which needs every message to arrive at once; choose one that "
+            'does not, such as rule = "fixed"'
+        )
 
     def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
         r"""Return :math:`\sum_j a_{ij}^k x_j` over the messages that have arrived."""
@@ -155,6 +184,19 @@ class ConditionedNetwork(Network):
         self._late_matrix.data = a.astype(rows.dtype, copy=False)
         mixed: Floats = self._late_matrix @ rows
         return mixed
+
+    def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
+        r"""Return :math:`\sum_j a_{ij}^k m_i^{(j)}`: own messages, each as old as the one that arrived from j."""
+        if not isinstance(received, Late):
+            return super().echo(a, received, sent)
+        self._require(received, a)
+        own = received.box[self._loop, received.slots, 1:].reshape(received.shape)
+        sent_at = self._k - (self._k - received.slots) % self._slots
+        absent = sent_at < self._since[self._to]  # it sent nothing then, and has nothing to compare
+        own[absent] = received.joined()[absent]
+        self._late_matrix.data = self._renormalized(a)
+        echoed: Floats = self._late_matrix @ own
+        return echoed
 
     def dot(self, v: Floats, received: Received, origin: Floats | None = None) -> Floats:
         r"""Return :math:`\langle v_i, x_j - o_i \rangle` for every edge, with the own row for missing ones."""
@@ -189,16 +231,17 @@ class ConditionedNetwork(Network):
 
     def _renormalized(self, a: Floats) -> Floats:
         """Return weights that are zero on missing messages, with rows that sum to one if they did before."""
-        if self._arrived.all():
+        joins = self._joins[self._to] & self.loops
+        if self._arrived.all() and not joins.any():
             return a
-        kept = np.where(self._arrived, a, 0.0)
+        kept = np.where(self._arrived & ~joins, a, 0.0)
         whole, left = self.reduce(a), self.reduce(kept)
         averages = np.abs(whole - 1) <= _ROUNDING
         alone = averages & (left == 0)
         kept[self.loops] = np.where(alone, whole, kept[self.loops])
         return kept * self.spread(np.where(averages & ~alone, whole / np.where(left == 0, 1.0, left), 1.0))
 
-    def _newest(self, name: str, rows: Floats) -> Floats:
+    def _newest(self, name: str, rows: Floats) -> "Late":
         """Store the rows sent now, and return the newest row that each edge has delivered."""
         mail, slot, count = self._post.mail, self._k % self._slots, len(self._to)
         fresh = rows[self._theirs].reshape(count, -1)
@@ -213,7 +256,7 @@ class ConditionedNetwork(Network):
         copies = box[np.arange(count), newest, 1:]
         missing = age[np.arange(count), newest] == self._slots
         copies[missing] = rows[self._mine[missing]].reshape(-1, fresh.shape[1])
-        return copies.reshape(count, *rows.shape[1:]).astype(rows.dtype, copy=False)
+        return Late(copies.reshape(count, *rows.shape[1:]).astype(rows.dtype, copy=False), box, newest)
 
     def _active(self, k: int) -> Bools:
         """Return a mask of the block's active links."""
@@ -240,9 +283,3 @@ class ConditionedNetwork(Network):
 
     def _draw(self, k: int, stream: int) -> Floats:
         return keyed_uniform(self._key, self._ids, k, 1, stream)[:, 0]
-
-
-def _unfit_for(what: str) -> SettingsError:
-    return SettingsError(
-        f'a rule {what}, which needs every message to arrive at once; choose one that does not, such as rule = "fixed"'
-    )

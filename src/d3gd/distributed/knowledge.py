@@ -20,6 +20,11 @@ def stronger(needs: Needs, others: Needs) -> Needs:
     return max(needs, others, key=_ORDER.index)
 
 
+def knows(needs: Needs, what: Needs) -> bool:
+    """Whether agents with some needs know what others need."""
+    return _ORDER.index(needs) >= _ORDER.index(what)
+
+
 def require_knowledge(needs: Needs, least: Needs, what: str, instead: str) -> None:
     """Raise an error unless a method with these needs may read something.
 
@@ -29,7 +34,7 @@ def require_knowledge(needs: Needs, least: Needs, what: str, instead: str) -> No
         what: What it reads.
         instead: What to use instead.
     """
-    if _ORDER.index(needs) < _ORDER.index(least):
+    if not knows(needs, least):
         raise D3GDError(
             f"a decentralized algorithm with needs = {needs!r} requested {what}; its agents know only what arrives "
             f"along their in-edges: use {instead}, or declare it with needs = {least!r}"

@@ -12,13 +12,14 @@ from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import CSR, Floats
 from d3gd.conditions import Conditions
 from d3gd.distributed.interrupts import noted
+from d3gd.engine.history import Historian
 from d3gd.engine.keeper import Keeper
 from d3gd.engine.loop import Ending, loop
 from d3gd.engine.recorder import Callback, Recorder
 from d3gd.engine.setup import Setup, set_up
 from d3gd.graphs import Digraph
 from d3gd.kernels.threads import threads
-from d3gd.metrics import Log, Metric
+from d3gd.metrics import Metric
 from d3gd.result import Result
 from d3gd.runs.progress import progress_bar
 from d3gd.transports.alone import chosen
@@ -49,6 +50,7 @@ def run(
     notes: Mapping[str, Any] | None = None,
     transport: Transport | None = None,
     dtype: Literal["float64", "float32"] = "float64",
+    record_weights: bool = False,
 ) -> Result:
     """Run an algorithm on a graph and a problem.
 
@@ -77,6 +79,7 @@ def run(
             problem, you may pass a function that builds the problem of a list of agents. Rank 0 writes files and shows
             progress.
         dtype: The precision of models and messages; metrics are always computed in ``"float64"``.
+        record_weights: Keep the weights over time, thinned to about 200 records, as ``result.history`` and in ``out``.
 
     Returns:
         The records, final models and weights, and the status; divergence is a status, not an exception. On several
@@ -95,6 +98,7 @@ def run(
         array([ 0, 10, 20])
     """
     one_of("dtype", dtype, ("float64", "float32"))
+    flag("record_weights", record_weights)
     count("iterations", iterations, least=0)
     count("every", every, least=1)
     count("seed", seed, least=0)
@@ -104,7 +108,7 @@ def run(
     notes, target = mapping("notes", notes, "names to values"), mapping("target", target, "metrics to levels")
     folder = None if out is None else as_path("out", out)
     ranks = chosen(transport)
-    setup, start = set_up(
+    setup, *start = set_up(
         algorithm,
         graph,
         problem,
@@ -116,13 +120,51 @@ def run(
         transport=ranks,
         dtype=dtype,
     )
+    own: dict[str, Any] = {"iterations": iterations, "every": every, "seed": seed}
+    own |= {"record_weights": True} if record_weights else {}
     with ranks.together():
-        recorder = Recorder(setup, target, callbacks)
-    own = {"iterations": iterations, "every": every, "seed": seed}
-    setup.require_same(start, own, dict(target), checkpoint_every, out is None, resume)
-    settings = {**setup.describe(), **own, **notes}
-    keeper = Keeper(setup, recorder.log, start, out=folder, resume=resume, settings=settings)
-    del start  # as large as the current models
+        historian = Historian(every, graph.sources.size) if record_weights else None
+        recorder = Recorder(setup, target, callbacks, historian)
+    setup.require_same(start[0], own, dict(target), checkpoint_every, out is None, resume)
+    return execute(
+        setup,
+        start,
+        recorder,
+        settings={**setup.describe(), **own, **notes},
+        progress=progress,
+        out=folder,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+    )
+
+
+def execute(
+    setup: Setup,
+    start: list[Floats],
+    recorder: Recorder,
+    *,
+    settings: dict[str, Any],
+    progress: bool | None,
+    out: Path | None,
+    checkpoint_every: int | None,
+    resume: bool,
+) -> Result:
+    """Take the iterations of a run that is set up.
+
+    Args:
+        setup: The run.
+        start: The initial models of all agents; taken out of the list, because they are as large as the current ones.
+        recorder: Its records.
+        settings: Its settings, with the numbers of ``iterations`` and of those between records, ``every``.
+        progress: Whether to show a progress bar.
+        out: The folder of the run.
+        checkpoint_every: Iterations between checkpoints.
+        resume: Whether to continue from the newest one.
+    """
+    ranks, iterations, every = setup.ranks, int(settings["iterations"]), int(settings["every"])
+    if out is not None and not ranks.resumes:
+        ranks.resumes = "resume=True continues from the last checkpoint"
+    keeper = Keeper(setup, recorder, start.pop(), out=out, resume=resume, settings=settings)
     with (
         keeper,
         _steady(ranks),
@@ -140,7 +182,7 @@ def run(
             noted=signals,
             show=show,
         )
-        result = _result(setup, ending, recorder.log, settings, keeper.seconds())
+        result = _result(setup, ending, recorder, settings, keeper.seconds())
         keeper.finish(result)
     return result
 
@@ -157,15 +199,16 @@ def _steady(ranks: Transport) -> Iterator[None]:
         yield
 
 
-def _result(run: Setup, ending: Ending, log: Log, settings: dict[str, Any], seconds: float) -> Result:
-    state = ending.at.state
+def _result(run: Setup, ending: Ending, recorder: Recorder, settings: dict[str, Any], seconds: float) -> Result:
+    state, log, historian = ending.at.state, recorder.log, recorder.history
     return Result(
         iterations=log.iterations(),
         metrics=log.arrays(),
         x=run.halo.everyone(run.method.point(state)),
-        weights=run.graph.matrix(run.halo.everywhere(run.method.weights(run.net, state))),
+        weights=run.matrix(state),
         status=ending.status,
         message="; ".join(filter(None, (ending.message, run.biased))),
         seconds=seconds,
         settings=settings,
+        history=None if historian is None else historian.history(run.graph, run.whole),
     )

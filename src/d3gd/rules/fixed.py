@@ -1,43 +1,54 @@
-"""Weights that stay as they are, known to all from the set-up."""
+"""Weights that stay the same, on a network where every message arrives."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from d3gd.arrays import Floats
+from d3gd.digraph import Digraph
 from d3gd.network import Network
-from d3gd.rules.base import Rule, Use, gain_under
+from d3gd.rules.base import Rule, Use
+from d3gd.rules.gain import Gain, gain_under
 from d3gd.spectrum import perron
-from d3gd.state import Common, Scalar
+from d3gd.state import Common
+from d3gd.steady.fast import fast_weights
 
 
 class Known(NamedTuple):
-    """What everyone knows of weights that everyone knows."""
+    """Weights, and what follows from them, known to all agents."""
 
     a: Common  # (all edges,)
     pi: Common  # (n,)  their Perron vector
-    gain: Scalar  # of a correction under them
+    gain: Gain  # of a correction under them
 
-    def use(self, net: Network) -> Use:
+    def use(self, net: Network, k: int) -> Use:
         """Return this block's part of it."""
-        return Use(net.block(self.a), self.pi[net.agents, None], self.gain)
+        return Use(net.block(self.a), self.pi[net.agents, None], self.gain.at(k))
 
 
-def known(net: Network, a: Floats, *, corrected: bool = True) -> Known:
-    """Work out what everyone knows, from weights over all edges of the network."""
-    A = net.graph.matrix(a)
-    return Known(a=a, pi=perron(A), gain=gain_under(A) if corrected else 0.0)
+def known(graph: Digraph, a: Floats, *, corrected: bool = True) -> Known:
+    """Return what follows from weights over all edges."""
+    A = graph.matrix(a)
+    return Known(a=a, pi=perron(A), gain=gain_under(A) if corrected else Gain(0.0, 0.0))
 
 
 @dataclass(frozen=True)
 class Fixed(Rule):
-    """The initial weights for ever, with their exact Perron vector: the control for all that moves weights."""
+    """Fixed weights with their exact Perron vector, which the agents compute once they know the network.
 
+    Attributes:
+        mixing: Whether the weights are planned for mixing, from the graph alone, or the initial ones.
+        corrected: Whether the method corrects.
+    """
+
+    mixing: bool
     corrected: bool
 
     def init(self, net: Network, x0: Floats) -> Known:
-        """Work out once what everyone knows."""
-        return known(net, net.everywhere_a0, corrected=self.corrected)
+        """Discover the network, and choose weights for it."""
+        found = net.survey()
+        a = fast_weights(found.graph) if self.mixing else found.a0
+        return known(found.graph, a, corrected=self.corrected)
 
-    def use(self, net: Network, s: Known) -> Use:
+    def use(self, net: Network, s: Known, k: int) -> Use:
         """Return the weights."""
-        return s.use(net)
+        return s.use(net, k)

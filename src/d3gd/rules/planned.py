@@ -1,4 +1,4 @@
-"""Planned weights: agents tell everyone a sketch of their gradients, and all work out the same weights."""
+"""Weights planned from data: agents flood a sketch of their gradients, and all compute the same weights."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,33 +6,36 @@ from typing import NamedTuple
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.digraph import Digraph
 from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.base import Now, Rule, Use
 from d3gd.rules.fixed import Known, known
 from d3gd.rules.flood import Flood, no_flood, pass_on, start
 from d3gd.rules.sketch import Sketch
-from d3gd.state import Count, PerAgent
+from d3gd.state import Common, Count, PerAgent
+from d3gd.steady.fast import fast_weights
 from d3gd.steady.planner import Planner
 
 SKETCH = 64  # numbers in a sketch
 _MEMORY = 0.9  # of the averages, per iteration
-_WINDOW = 30  # iterations before agents tell their averages at which these begin: of what is older, 4 % would be left
-_FIRST = 5  # iterations before the first sketches are worth telling
+_WINDOW = 30  # iterations over which averages are taken; older ones would have a weight of 4 %
+_FIRST = 5  # the iteration of the first flood
 _APART = 50  # least iterations between two plans
-_GROWTH = 1.5  # later plans stand further apart: gradients then change slowly
-# Corrections go on removing the deviations that a plan is made against. So that it still mixes once they are gone, all
+_GROWTH = 1.5  # later plans are further apart: gradients then change slowly
+# Corrections remove the deviations that a plan is made against. So that weights still mix once these are gone, all
 # variances are raised by this share of the mean variance and gradient.
 _SPARE = 0.1
 
 
 class PlanState(NamedTuple):
-    """The memory of planned weights."""
+    """The state of :class:`Planned`."""
 
-    now: Known  # the weights in use and what everyone knows of them
+    now: Known  # the weights in use
+    first: Common  # (all edges,)  the weights planned for mixing
     rounds: Count  # the graph's diameter: how long a flood takes
     depth: Count  # of the planner's noise sum, which takes eigenvalues to find
-    mean: PerAgent  # (agents, s)  average of the sketched pushes
+    mean: PerAgent  # (agents, s)  average of the sketched gradients with corrections
     spread: PerAgent  # (agents,)   average of the gradient's half squared changes: its variance
     last: PerAgent  # (agents, s)  the sketch of the last gradient
     flood: Flood  # what agents know of each other's averages
@@ -42,42 +45,50 @@ class PlanState(NamedTuple):
 class Planned(Rule):
     r"""Weights for the steady state that everyone's sketched gradients predict.
 
-    For some iterations every agent averages sketches of what pushes its model, gradient and correction alike. Then, at
-    iterations that are ever further apart, it tells everyone that average and its gradient's variance: s + 1 numbers,
-    passed on from neighbour to neighbour, once across every edge. After as many iterations as the graph's diameter all
-    agents know all, solve the same problem (:mod:`d3gd.steady.planner`) to the same bits, and apply their own row. The
-    Perron vector of planned weights is known exactly, so that nothing need be tracked for it.
+    Every agent averages sketches of what moves its model: gradient and correction. At iterations that are further and
+    further apart it floods this average and the variance of its gradient: s + 1 numbers, which cross every edge once.
+    After as many iterations as the graph's diameter, all agents have the same table, solve the same problem
+    (:mod:`d3gd.steady.planner`) to the same bits, and apply their own row. The Perron vector follows from the plan.
 
-    The graph and the initial weights are known to all from the set-up.
+    Until the first plan, weights are those planned for mixing.
     """
 
-    after: bool
     corrected: bool
 
     def init(self, net: Network, x0: Floats) -> PlanState:
-        """Start with the initial weights."""
+        """Discover the network, and start with weights planned for mixing."""
         if not net.reliable:
             raise SettingsError(
-                "planned weights need every message to arrive at once: all agents must come to know the same, to plan "
-                'the same; choose rule = "fixed" or "local" under these conditions'
+                "weights planned from data need every message to arrive at once, so that all agents plan from the same "
+                'table; choose rule = "mixing" or "fixed" under these conditions'
             )
+        found = net.survey()
         sketches = np.zeros((len(net.agents), Sketch(x0.shape[1], SKETCH).length))
+        a = fast_weights(found.graph)
         return PlanState(
-            flood=no_flood(net, sketches.shape[1] + 1),  # the first to say so if the network is too large
-            now=known(net, net.everywhere_a0, corrected=self.corrected),
-            rounds=net.graph.diameter(),
-            depth=self._planner(net).depth,
+            flood=no_flood(net, sketches.shape[1] + 1),
+            now=known(found.graph, a, corrected=self.corrected),
+            first=a,
+            rounds=found.graph.diameter(),
+            depth=_planner(found.graph, a).depth,
             mean=sketches,
             spread=np.zeros(len(net.agents)),
             last=sketches,
         )
 
-    def use(self, net: Network, s: PlanState) -> Use:
+    def use(self, net: Network, s: PlanState, k: int) -> Use:
         """Return the weights of the last plan."""
-        return s.now.use(net)
+        return s.now.use(net, k)
+
+    def carry(self, net: Network, old: PlanState, new: PlanState, now: Now) -> Floats:
+        r"""Keep :math:`\pi_i v_i`, so that its sum over agents stays zero under a new plan."""
+        if new.now is old.now:
+            return now.v
+        carried: Floats = now.v * (old.now.pi / new.now.pi)[net.agents, None]
+        return carried
 
     def begin(self, net: Network, s: PlanState, now: Now) -> PlanState:
-        """Average; then start a flood, pass it on or plan, whatever the iteration is for."""
+        """Average; then start a flood, forward it, or plan, whichever is due."""
         k = now.k
         told, tells = _tellings(k, s.rounds)
         age = k - max(0, tells - _WINDOW)
@@ -92,15 +103,11 @@ class Planned(Rule):
             return s._replace(flood=pass_on(net, s.flood))
         return s
 
-    def _planner(self, net: Network, depth: int | None = None) -> Planner:
-        graph = net.graph
-        return Planner(net.n, graph.targets, graph.sources, net.everywhere_a0, self.after, doublings=depth)
-
     def _averaged(self, net: Network, s: PlanState, now: Now, age: int) -> PlanState:
         """Return the averages of this iteration and of the ``age`` before it."""
         sketch = Sketch(now.g.shape[1], SKETCH)
         last = sketch(now.g)
-        pushes = (1 - _MEMORY) * sketch(now.g + net.n * now.w)
+        pushes = (1 - _MEMORY) * sketch(now.g + net.n * s.now.pi[net.agents, None] * now.v)
         if age == 0:
             return s._replace(mean=pushes, spread=np.zeros_like(s.spread), last=last)
         change = last - s.last
@@ -113,7 +120,7 @@ class Planned(Rule):
     def _plan(self, net: Network, s: PlanState, gamma: float) -> PlanState:
         table = s.flood.table[0]  # every agent's is the same
         G, variance = table[:, :-1], table[:, -1]
-        # What of the averages' inner products is noise is known, and taken out.
+        # The noise in the averages' inner products is known, and subtracted.
         noise = (1 - _MEMORY) / (1 + _MEMORY) * np.diag(variance)
         products = np.einsum("is,js->ij", G, G) - noise
         if not np.isfinite(products).all():
@@ -122,14 +129,19 @@ class Planned(Rule):
         G = directions * np.sqrt(np.maximum(sizes, 0))
         if self.corrected:
             variance = variance + _SPARE * (variance.mean() + np.einsum("is,is->", G, G) / net.n)
-        plan = self._planner(net, s.depth).plan(s.now.a, G, variance, gamma)
-        return s._replace(now=known(net, plan, corrected=self.corrected))
+        graph = net.survey().graph
+        plan = _planner(graph, s.first, s.depth).plan(s.now.a, G, variance, gamma)
+        return s._replace(now=known(graph, plan, corrected=self.corrected))
+
+
+def _planner(graph: Digraph, a0: Floats, depth: int | None = None) -> Planner:
+    return Planner(graph.n, graph.targets, graph.sources, a0, doublings=depth)
 
 
 def _tellings(k: int, rounds: int) -> tuple[int, int]:
-    """Return when agents last began to tell everyone before iteration ``k``, and when they next do, ``k`` included.
+    """Return when the last flood before iteration ``k`` began, and when the next one does, ``k`` included.
 
-    Before the first time, the last one is so long ago that its plan has been made.
+    Before the first flood, the last one counts as long finished.
     """
     last, later = -1 - rounds, _FIRST
     while later < k:

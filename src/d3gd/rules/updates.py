@@ -41,15 +41,15 @@ def descended(mixed: Floats, g: Floats, y: Floats, gamma: float, n: int) -> Floa
 
 
 @rowwise()
-def corrected(x: Floats, g: Floats, w: Floats, pi: Floats, gamma: float, n: int) -> Floats:
-    r"""Return :math:`x_i - \frac{\gamma}{\pi_i} (\frac{1}{n} g_i + w_i)`: a step with the correction in it."""
-    return x - gamma / pi * (g / n + w)
+def corrected(x: Floats, g: Floats, v: Floats, y: Floats, gamma: float, n: int) -> Floats:
+    r"""Return :math:`x_i - \gamma (\frac{1}{n y_i} g_i + v_i)`: a step with the correction in it."""
+    return x - gamma * (g / (n * y) + v)
 
 
 @rowwise()
-def correction(w: Floats, pi: Floats, m: Floats, mixed: Floats, rate: float) -> Floats:
-    r"""Return :math:`w_i + \rho \pi_i (m_i - \sum_j a_{ij} m_j)`; the sum over agents is conserved."""
-    return w + rate * pi * (m - mixed)
+def correction(v: Floats, m: Floats, mixed: Floats, rate: float) -> Floats:
+    r"""Return :math:`v_i + \rho (m_i - \sum_j a_{ij} m_j)`; the sum weighted by :math:`\pi` is conserved."""
+    return v + rate * (m - mixed)
 
 
 @rowwise()

@@ -2,6 +2,7 @@
 
 from d3gd.topologies.ac_gt import ac_gt
 from d3gd.topologies.base import Topology
+from d3gd.topologies.fast_mixing import fast_mixing
 from d3gd.topologies.fastest_mixing import FastestMixing, certified_mixing, fastest_mixing
 from d3gd.topologies.refined import refined
 from d3gd.topologies.stl_fw import stl_fw, stl_fw_objective
@@ -11,6 +12,7 @@ __all__ = [
     "Topology",
     "ac_gt",
     "certified_mixing",
+    "fast_mixing",
     "fastest_mixing",
     "refined",
     "stl_fw",

@@ -1,0 +1,107 @@
+r"""The gain of a correction: how fast it may follow, given how the weights mix.
+
+Without gradients, a mode of the weights with eigenvalue :math:`\mu` follows
+
+.. math::
+    z^2 - (1 + \mu - \beta (1 - \mu)) z + \mu = 0
+
+under the correction of :class:`d3gd.PerronD3GD` with gain :math:`\beta`. By Jury's criterion both roots are inside the
+unit circle if and only if
+
+.. math::
+    0 < \beta < \frac{2 (1 - |\mu|^2) |1 - \mu|^2}{|1 - \mu|^4 + 4 (\operatorname{Im} \mu)^2} .
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from d3gd.arrays import CSR, Floats
+from d3gd.spectrum import modes, second_within, spectral_gap
+from d3gd.state import Scalar
+
+Modes = npt.NDArray[np.complex128]
+
+_SHARE = 0.5  # of the bound, for the first iterations
+_MOST = 1.0  # as in exact diffusion, where it is the best for symmetric weights
+_NOISE = 0.05  # more noise than without a correction that may pass in the long run
+_ENOUGH = 0.05  # the gain that is kept in any case: on slow networks, following matters more than noise
+_LASTS = 100  # iterations that the first gain is meant for
+_MODES_UP_TO = 600  # agents: above, only the largest modulus of the modes is known
+_RADII = (0.5, 0.6, 0.7, 0.8, 0.9)  # of the modes of large networks, tried before their gap is computed
+_ANGLES = 360
+_DIGITS = 3  # so that rounding on different machines gives equal gains
+
+
+class Gain(NamedTuple):
+    r"""A gain that falls from ``first`` to ``last``, the same for all agents.
+
+    .. math:: \beta_k = \beta_\infty + \frac{\beta_0 - \beta_\infty}{(1 + k / 100)^2}
+
+    The first one removes the transient as fast as is safe; the last one lets little noise of mini-batches through.
+    """
+
+    first: Scalar
+    last: Scalar
+
+    def at(self, k: int) -> float:
+        """Return the gain of an iteration."""
+        return self.last + (self.first - self.last) / (1 + k / _LASTS) ** 2
+
+
+def gain_under(A: CSR) -> Gain:
+    r"""Return the gain under some weights of the whole network.
+
+    The first gain is half of the bound, at most 1. The last one lets 5 % more noise pass than no correction would, but
+    is not reduced below 0.05. For a large network, every mode counts as being on the circle of radius
+    :math:`|\lambda_2|`, at the worst angle.
+    """
+    if A.shape[0] == 1:
+        return Gain(0.0, 0.0)
+    if A.shape[0] <= _MODES_UP_TO:
+        mu = modes(A)
+    else:
+        radius = next((r for r in _RADII if second_within(A, r)), None) or 1 - spectral_gap(A)
+        mu = radius * np.exp(2j * np.pi * np.arange(_ANGLES) / _ANGLES)
+    first = min(_MOST, _SHARE * float(bound(mu).min()))
+    return Gain(_rounded(first), _rounded(max(_quiet(mu, first), min(first, _ENOUGH))))
+
+
+def bound(mu: Modes) -> Floats:
+    """Return the gain at which each mode becomes unstable."""
+    away = np.abs(1 - mu) ** 2
+    limits: Floats = 2 * (1 - np.abs(mu) ** 2) * away / (away**2 + 4 * mu.imag**2)
+    return limits
+
+
+def passed(mu: Modes, beta: float) -> Floats:
+    r"""Return the variance of each mode of the models, per unit of variance in what agents send.
+
+    With :math:`u = \gamma v` the mode follows :math:`x^+ = \mu (x - u - \eta)`,
+    :math:`u^+ = u + \beta (1 - \mu) (x - u - \eta)`; its covariance solves a 2 x 2 Lyapunov equation.
+    """
+    M = np.empty((len(mu), 2, 2), dtype=complex)
+    M[:, 0, 0], M[:, 0, 1] = mu, -mu
+    M[:, 1, 0], M[:, 1, 1] = beta * (1 - mu), 1 - beta * (1 - mu)
+    q = M[:, :, 0]
+    Q = np.einsum("mi,mj->mij", q, q.conj()).reshape(-1, 4, 1)
+    system = np.eye(4) - np.einsum("mij,mkl->mikjl", M, M.conj()).reshape(-1, 4, 4)
+    variance: Floats = np.linalg.solve(system, Q)[:, 0, 0].real
+    return variance
+
+
+def _quiet(mu: Modes, first: float) -> float:
+    """Return the largest gain up to ``first`` under which little more noise passes than without a correction."""
+    allowed = (1 + _NOISE) * float(np.sum(np.abs(mu) ** 2 / (1 - np.abs(mu) ** 2)))
+    low, high = 0.0, first
+    if passed(mu, first).sum() <= allowed:
+        return first
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if passed(mu, middle).sum() <= allowed else (low, middle)
+    return low
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
