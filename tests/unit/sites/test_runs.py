@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import d3gd
-from d3gd.errors import D3GDError, DivergedError, TransportError
+from d3gd.errors import D3GDError, DivergedError, SettingsError, TransportError
 from d3gd.result import Result
 from d3gd.sites.clipping import Clipping
 from d3gd.sites.collect import collected
@@ -255,3 +255,10 @@ def test_a_gradient_that_is_not_finite_stops_its_agent_before_it_reaches_another
     graph = d3gd.Digraph.from_edges(2, [(0, 1), (1, 0)])
     with pytest.raises(DivergedError, match="step 3 would make the model NaN or infinite"):
         on_threads(2, lambda rank: optimized(d3gd.torch.network(graph, transport=rank), poison=(1, 3)), timeout=1)
+
+
+def test_a_file_that_names_a_script_is_not_run_without_it(tmp_path):
+    template = 'kind = "DiDGD"\nstep_size = 0.1'
+    files = folders(tmp_path, algorithm=template, iterations=6, more='patience = inf\nscript = "train.py"')
+    with pytest.raises(SettingsError, match=r"python train\.py"):
+        run(load(files["a"]))
