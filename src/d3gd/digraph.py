@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import D3GDError, GraphError
-from d3gd.validation import AGENTS, count, html_table, patience, plain, reals, shown
+from d3gd.validation import AGENTS, count, html_table, listed, patience, plain, reals, shown
 
 _NAMES_IN_A_MESSAGE = 3
 
@@ -322,9 +322,8 @@ def _frozen(values: Array) -> Ints:
 
 
 def _checked_labels(labels: Any, n: int) -> tuple[str, ...]:
-    if not isinstance(labels, Iterable):
-        raise GraphError(f"labels = {shown(labels)}; give one name per agent, or none at all")
-    names = tuple(labels)
+    one_letter_each = isinstance(labels, str)  # "ABC"
+    names = tuple(labels if one_letter_each else listed("labels", labels, "names, one per agent", error=GraphError))
     if len(names) != n:
         raise GraphError(f"got {len(names)} labels for {n} agents; give one label per agent, or none at all")
     seen: set[str] = set()
@@ -338,16 +337,15 @@ def _checked_labels(labels: Any, n: int) -> tuple[str, ...]:
 
 
 def _checked_pairs(n: int, edges: Iterable[Sequence[int]] | Array) -> Ints:
+    needed = "(source, target) or an array of shape (m, 2)"
     try:
-        pairs = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges))
+        pairs = np.asarray(edges if isinstance(edges, np.ndarray) else listed("edges", edges, needed, error=GraphError))
     except (TypeError, ValueError):
-        raise GraphError(
-            "edges are not all pairs; give a list of (source, target) or an array of shape (m, 2)"
-        ) from None
+        raise GraphError(f"edges are not all pairs; give a list of {needed}") from None
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise GraphError(f"edges have shape {pairs.shape}; give a list of (source, target) or an array of shape (m, 2)")
+        raise GraphError(f"edges have shape {pairs.shape}; give a list of {needed}")
     if not np.issubdtype(pairs.dtype, np.integer):
         raise GraphError(f"edges hold {pairs.dtype} values; agents are integers from 0 to {n - 1}")
     outside = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))

@@ -18,7 +18,7 @@ from d3gd.errors import SettingsError, WeightsError
 from d3gd.problems import Problem
 from d3gd.problems.checks import check_returned
 from d3gd.schedules import Schedule, at
-from d3gd.validation import shown
+from d3gd.validation import function, listed, shown
 from d3gd.weights import perron
 
 EXACT_UP_TO = 1000  # agents; with more, metrics that need n gradients of F are evaluated at the mean model
@@ -187,9 +187,8 @@ def choose(metrics: "Iterable[str] | Mapping[str, Metric] | None", problem: Any,
         for name, metric in metrics.items():
             _require_metric(name, metric)
         return dict(metrics)
-    if not isinstance(metrics, Iterable):
-        raise SettingsError(f"metrics = {shown(metrics)}: give names, or a mapping of names to functions")
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    needed = "names, or a mapping of names to functions"
+    names = [metrics] if isinstance(metrics, str) else listed("metrics", metrics, needed)
     unknown = [name for name in names if not isinstance(name, str) or name not in METRICS]
     if unknown:
         raise SettingsError(f"metric {shown(unknown[0])} is not known; choose from {', '.join(METRICS)}")
@@ -235,10 +234,7 @@ def _require_metric(name: Any, metric: Any) -> None:
         raise SettingsError(
             f"a metric cannot be named {shown(name)}, which could not be read back from metrics.csv; rename it"
         )
-    if not callable(metric):
-        raise SettingsError(
-            f"metric {name!r} is a {type(metric).__name__}; give a function of a snapshot, or a list of names"
-        )
+    function(f"metric {name!r}", metric, "a snapshot")
 
 
 def _valid(name: str, value: Any) -> Any:

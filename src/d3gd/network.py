@@ -23,7 +23,7 @@ from d3gd.kernels.plain import Plain
 from d3gd.kernels.threads import rowwise
 from d3gd.random import keyed_uniform
 from d3gd.spectrum import perron
-from d3gd.transports.alone import Alone
+from d3gd.transports.alone import chosen
 from d3gd.transports.base import Transport
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Network:
         self.n = graph.n
         self.dtype = np.dtype(dtype)
         self.given, self.needs = discovery.Survey(graph, weights.data, rounds=0), needs
-        self.halo = halo or Halo(graph, transport or Alone())
+        self.halo = halo or Halo(graph, chosen(transport))
         block = self.halo.block
         self.agents: Ints = block.agents
         self.bytes_sent = 0

@@ -11,7 +11,7 @@ from d3gd.arrays import Array, Floats
 from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
 from d3gd.runs import files
-from d3gd.validation import one_line, one_of
+from d3gd.validation import as_path, listed, mapping, one_line, one_of, shown
 
 # Okabe and Ito's colours, safe for colour blindness; their yellow is too pale for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -74,9 +74,10 @@ def plot_runs(
 
     suffix = _suffix(path)
     one_of("x", x, ("iterations", "bytes", "time"))
-    if not results:
+    runs = {name: _runs(held) for name, held in mapping("results", results, "names to runs").items()}
+    if not runs:
         raise RecordError("there is no run to plot; give at least one")
-    runs = {name: [held] if isinstance(held, Result) else list(held) for name, held in results.items()}
+    metrics = listed("metrics", metrics, "names")
     names = _chosen(metrics, [run for group in runs.values() for run in group])
     if ax is not None:
         if len(metrics) > 1 or path is not None:
@@ -191,10 +192,18 @@ def _short(value: Any) -> str:
 
 
 def _suffix(path: str | Path | None) -> str:
-    suffix = "" if path is None else Path(path).suffix
+    suffix = "" if path is None else as_path("path", path).suffix
     if path is not None and suffix not in _FORMATS:
         raise SettingsError(f"{path} ends in {suffix!r}; a figure's name ends in .png, .pdf or .svg")
     return suffix
+
+
+def _runs(held: Any) -> list[Result]:
+    runs = [held] if isinstance(held, Result) else listed("a run to plot", held, "results of d3gd.run")
+    wrong = [run for run in runs if not isinstance(run, Result)]
+    if wrong or not runs:
+        raise RecordError(f"results holds {shown(wrong[0]) if wrong else 'no run'}; give results of d3gd.run")
+    return runs
 
 
 def _chosen(metrics: Sequence[str], results: Sequence[Result]) -> list[str]:
@@ -202,7 +211,7 @@ def _chosen(metrics: Sequence[str], results: Sequence[Result]) -> list[str]:
     names = list(metrics) or [name for name in _DEFAULT if name in recorded]
     missing = [name for name in names if name not in recorded]
     if missing or not names:
-        what = f"metric {missing[0]!r} is" if missing else "stationarity and disagreement are"
+        what = f"metric {shown(missing[0])} is" if missing else "stationarity and disagreement are"
         raise RecordError(f"{what} not recorded in all of these runs; choose from {', '.join(recorded) or 'none'}")
     return names
 

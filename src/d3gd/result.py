@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Floats, Ints
-from d3gd.errors import D3GDError, RecordError
+from d3gd.errors import D3GDError
 from d3gd.runs import files
 from d3gd.runs import folder as layout
-from d3gd.validation import html_table, shown
+from d3gd.validation import as_path, html_table
 
 Status: TypeAlias = Literal["completed", "target", "stopped", "diverged", "interrupted"]
 
@@ -147,7 +147,7 @@ class Result:
             "final": {name: np.asarray(values[-1]) for name, values in self.metrics.items()},
         }
         layout.write_result(
-            Path(folder),
+            as_path("folder", folder),
             facts,
             settings=self.settings,
             iterations=self.iterations,
@@ -160,9 +160,7 @@ class Result:
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
         """Read a finished run from its folder, or raise an error if a file was changed."""
-        if not isinstance(folder, str | Path):
-            raise RecordError(f"the folder is {shown(folder)}; give the path of a run's folder")
-        fields = layout.read_result(Path(folder))
+        fields = layout.read_result(as_path("folder", folder))
         history = fields.pop("history")
         return cls(**fields, history=History(**history) if history else None)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from d3gd.errors import SettingsError
-from d3gd.validation import is_positive, normalize, positive, shown
+from d3gd.validation import constant, is_positive, normalize, shown
 
 Schedule: TypeAlias = Callable[[int], float]
 
@@ -32,9 +32,7 @@ class Decay:
 
     def __post_init__(self) -> None:
         for name in ("start", "power", "over"):
-            positive(f"Decay {name}", getattr(self, name))
-            if callable(getattr(self, name)):
-                raise SettingsError(f"Decay {name} is a function; it must be a positive number")
+            constant(f"Decay {name}", getattr(self, name))
         normalize(self)
 
     def __call__(self, k: int) -> float:

@@ -289,7 +289,7 @@ def as_weights(matrix: CSR | Floats) -> CSR:
     """Return a copy of a matrix, dense or sparse, as float CSR; check that it is square, finite and not negative."""
     try:
         given: Any = matrix if issparse(matrix) else np.asarray(matrix)
-        if np.iscomplexobj(given):
+        if given.dtype.kind not in "biuf":  # no dates, texts or complex numbers
             raise TypeError
         if issparse(given) and given.format in ("csr", "csc", "bsr"):
             if (given.indptr[1:] < given.indptr[:-1]).any():  # SciPy looks for it only if the last one is positive

@@ -3,18 +3,20 @@
 Wherever a number is allowed, so are NumPy's numbers and arrays without axes.
 """
 
+import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from html import escape
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from d3gd.arrays import Array, Floats
-from d3gd.errors import D3GDError, PatienceWarning, ProblemError, SettingsError, printable
+from d3gd.errors import D3GDError, PatienceWarning, ProblemError, RecordError, SettingsError, printable
 
 AGENTS = 10**7  # limit: indices of pairs fit in 64 bits, and arrays in memory
 LINKS = 2**28  # limit
@@ -75,9 +77,11 @@ def shortened(text: str, most: int = _LONGEST) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number; Booleans are not."""
+    """Whether a value is a real number, infinite or not, that a float can hold; Booleans are not."""
     value = plain(value)
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, float)
 
 
 def is_positive(value: Any) -> bool:
@@ -87,7 +91,9 @@ def is_positive(value: Any) -> bool:
 
 def positive(name: str, value: Any) -> None:
     """Raise an error unless a value is a positive finite number or a schedule."""
-    if not callable(value) and not is_positive(value):
+    if callable(value):
+        function(name, value, "the iteration")
+    elif not is_positive(value):
         raise SettingsError(
             f"{name} = {shown(value)}: it must be a positive finite number or a function of the iteration; try 0.1"
         )
@@ -123,6 +129,52 @@ def one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise an error unless a value is one of the given words."""
     if not isinstance(value, str) or value not in choices:
         raise SettingsError(f"{name} = {shown(value)}: choose {' or '.join(map(repr, choices))}")
+
+
+def function(name: str, value: Any, *of: str, error: type[D3GDError] = SettingsError) -> None:
+    """Raise an error unless a value can be called with as many arguments as ``of`` describes.
+
+    Example:
+        >>> function("gradient", lambda i, x: x, "an agent", "its model")
+    """
+    needed = f"give a function of {' and '.join(of)}"
+    if not callable(value):
+        raise error(f"{name} = {shown(value)}: {needed}")
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # of compiled code, which may have none
+        return
+    try:
+        signature.bind(*of)
+    except TypeError as misfit:
+        raise error(f"{name} cannot be called with {' and '.join(of)} ({misfit}): {needed}") from None
+
+
+def listed(name: str, values: Any, needed: str, *, error: type[D3GDError] = SettingsError) -> list[Any]:
+    """Return a collection as a list, or raise an error; one text is none, and neither is a mapping.
+
+    Example:
+        >>> listed("names", ("a", "b"), "names")
+        ['a', 'b']
+    """
+    values = plain(values)
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise error(f"{name} = {shown(values)}: give a list of {needed}")
+    return list(values)
+
+
+def mapping(name: str, value: Any, needed: str) -> Mapping[Any, Any]:
+    """Return a mapping, empty for None, or raise an error."""
+    if not isinstance(value, Mapping | None):
+        raise SettingsError(f"{name} = {shown(value)}: give a mapping of {needed}")
+    return {} if value is None else value
+
+
+def as_path(name: str, value: Any, *, error: type[D3GDError] = RecordError) -> Path:
+    """Return a path, or raise an error unless one is given; the empty text, which Python takes for ".", is none."""
+    if not isinstance(value, str | Path) or value == "":
+        raise error(f"{name} = {shown(value)}: give a path, as text or a pathlib.Path")
+    return Path(value)
 
 
 def count(name: str, value: Any, *, least: int, most: int = WHOLE, error: type[D3GDError] = SettingsError) -> int:

@@ -77,8 +77,8 @@ def test_a_budget_of_gradients(experiment: Write, d3gd: Command, blank: None) ->
     [
         (("--methods", "PushPul"), "method 'PushPul' is not known; did you mean 'PushPull'?"),
         (("--metric", "los"), "metric 'los' is not known; did you mean 'loss'?"),
-        (("--iterations", "0"), "the budget of iterations is 0"),
-        (("--budget-bytes", "0"), "the budget of bytes is 0"),
+        (("--iterations", "0"), "budget of iterations = 0"),
+        (("--budget-bytes", "0"), "budget of bytes = 0"),
         (("--budget-bytes", "100"), "a model along each of the 5 links takes 120 bytes"),
         (("--steps", "0.1;1"), "give numbers separated by commas, as in 0.01,0.1,1"),
         (("--steps", "0.1,-1"), "give positive numbers"),

@@ -158,7 +158,9 @@ def test_a_graph_that_is_not_strongly_connected_names_who_cannot_be_reached() ->
         (3, [(0, 1, 2)], r"edges have shape \(1, 3\)"),
         (3, [(0, 1), (2,)], r"edges are not all pairs"),
         (3, [(0.0, 1.0)], r"edges hold float64 values"),
-        (3, 5, r"edges are not all pairs"),
+        (3, 5, r"edges = 5: give a list of \(source, target\)"),
+        (3, {}, r"edges = {}: give a list"),
+        (3, np.array(3), r"edges have shape \(\)"),
     ],
 )
 def test_bad_edges_are_refused(n: int, edges: list[tuple[int, int]], message: str) -> None:

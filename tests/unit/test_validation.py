@@ -13,7 +13,19 @@ from d3gd import graphs, problems
 from d3gd.conditions import Conditions
 from d3gd.errors import D3GDError, GraphError, PatienceWarning, SettingsError
 from d3gd.schedules import Decay, at
-from d3gd.validation import count, normalize, one_of, patience, plain, positive, within
+from d3gd.validation import (
+    as_path,
+    count,
+    function,
+    listed,
+    mapping,
+    normalize,
+    one_of,
+    patience,
+    plain,
+    positive,
+    within,
+)
 
 HALVES = [0.5, np.float64(0.5), np.float32(0.5), np.float16(0.5), np.array(0.5)]
 THREES = [3, np.int64(3), np.int8(3), np.uint64(3), np.array(3)]
@@ -221,3 +233,77 @@ def test_a_long_message_keeps_its_two_ends_and_its_type():
     assert len(str(error)) < 1100
     assert str(error).startswith("method 'xxx")
     assert str(error).endswith("it must be known")
+
+
+@pytest.mark.parametrize("value", [3, np.array(3), "abc", b"abc", {"a": 1}, {}, None, object()], ids=repr)
+def test_a_list_is_no_number_text_or_mapping(value: Any) -> None:
+    with pytest.raises(SettingsError, match="names = "):
+        listed("names", value, "names")
+    assert listed("names", iter("ab"), "names") == listed("names", np.array(["a", "b"]), "names") == ["a", "b"]
+
+
+@pytest.mark.parametrize("value", [0, "", [], (), False, np.array(3)], ids=repr)
+def test_an_empty_value_is_no_mapping_and_no_path(value: Any) -> None:
+    with pytest.raises(SettingsError, match="target = "):
+        mapping("target", value, "metrics to levels")
+    with pytest.raises(D3GDError, match="out = "):
+        as_path("out", value)
+
+
+def test_a_function_takes_as_many_arguments_as_it_is_given() -> None:
+    for fitting in (
+        lambda k: k,
+        lambda *all: all,
+        lambda k, more=1: k,
+        functools.partial(max, 1),
+        Constant(),
+        float,
+        max,
+    ):
+        function("schedule", fitting, "the iteration")
+    for other in (lambda: 1, lambda a, b: 1, lambda *, k: 1, Constant, 3, None):
+        with pytest.raises(SettingsError, match=r"schedule .*give a function of the iteration"):
+            function("schedule", other, "the iteration")
+
+
+def test_wrong_functions_and_empty_values_are_refused_where_they_are_given() -> None:
+    graph, problem, method = graphs.ring(3), problems.quadratic(agents=3, dim=2), d3gd.DiDGD(step_size=0.1)
+    wrong: list[dict[str, Any]] = [
+        {"metrics": np.array(3)},
+        {"metrics": {"mine": lambda: 3}},
+        {"target": []},
+        {"target": 0},
+        {"callbacks": [lambda: None]},
+        {"callbacks": {}},
+        {"notes": ""},
+        {"out": ""},
+        {"out": 3},
+        {"resume": "no"},
+        {"transport": 0},
+    ]
+    for options in wrong:
+        with pytest.raises(D3GDError, match=next(iter(options))[:-1]):
+            d3gd.run(method, graph, problem, **{"iterations": 2, **options})
+    for factory in (lambda: problem, problems.Quadratic):
+        with pytest.raises(D3GDError, match="a list of agents"):
+            d3gd.run(method, graph, factory, iterations=2)
+    compared: list[dict[str, Any]] = [
+        {"metric": {}},
+        {"metric": ""},
+        {"methods": []},
+        {"only": "DiDGD"},
+        {"only": [3]},
+        {"steps": {0.1: 1}},
+        {"graph": lambda: graph},
+        {"problem": lambda: problem},
+        {"weights": lambda: None},
+    ]
+    for options in compared:
+        given: dict[str, Any] = {"graph": graph, "problem": problem, "iterations": 2, "seeds": 1, "jobs": 1, **options}
+        with pytest.raises(D3GDError, match=next(iter(options))):
+            d3gd.compare(**given)
+    for make in (lambda f: d3gd.DiDGD(step_size=f), lambda f: Conditions(graphs=f)):
+        with pytest.raises(SettingsError, match="give a function of the iteration"):
+            make(lambda: 0.1)
+    with pytest.raises(D3GDError, match="an agent and its model"):
+        problems.from_functions(agents=3, dim=2, gradient=lambda x: x)

@@ -136,6 +136,16 @@ class Algorithm(Generic[S]):
 NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_"))  # what the engine uses
 
 
+def require_method(algorithm: Any) -> None:
+    """Raise an error unless an object has what every run needs of a method; a class is none."""
+    if isinstance(algorithm, type):
+        raise SettingsError(f"{algorithm.__name__} is a class; create an instance: {algorithm.__name__}(step_size=0.1)")
+    missing = sorted(NAMES - set(dir(algorithm)))
+    if missing:
+        name = type(algorithm).__name__
+        raise SettingsError(f"{name} has no {missing[0]!r}; derive it from d3gd.Algorithm, which has a default for it")
+
+
 def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) -> None:
     """Raise an error unless the algorithm can run on this graph and these weights.
 
@@ -144,12 +154,8 @@ def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) 
         graph: The network.
         weights: The initial weights.
     """
-    if isinstance(algorithm, type):
-        raise SettingsError(f"{algorithm.__name__} is a class; create an instance: {algorithm.__name__}(step_size=0.1)")
+    require_method(algorithm)
     name = type(algorithm).__name__
-    missing = sorted(NAMES - set(dir(algorithm)))
-    if missing:
-        raise SettingsError(f"{name} has no {missing[0]!r}; derive it from d3gd.Algorithm, which has a default for it")
     if algorithm.needs != "undirected links":
         return
     graph.require_undirected(name, "a method for directed graphs, such as PerronD3GD")

@@ -7,20 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.base import Algorithm, require_method
 from d3gd.arrays import Array, Bools, Floats
 from d3gd.checks.report import Report, SkippedCheckError, report, require
-from d3gd.digraph import Digraph
+from d3gd.digraph import Digraph, require_graph
 from d3gd.distributed.inbox import Inbox
 from d3gd.engine import run
 from d3gd.engine.gradients import Gradients
-from d3gd.errors import SettingsError
+from d3gd.errors import ProblemError
 from d3gd.graphs import exponential, grid
 from d3gd.network import Network
 from d3gd.problems import Problem, quadratic
+from d3gd.problems.checks import require_problem
 from d3gd.result import Result
 from d3gd.state import flatten, kinds, restore
 from d3gd.transports.threads import on_threads
+from d3gd.validation import flag
 from d3gd.weights import metropolis
 
 _AGENTS, _DIM = 8, 3
@@ -48,12 +50,17 @@ def check_method(
         >>> d3gd.check_method(d3gd.DiDGD(step_size=0.05), show=False).passed
         True
     """
-    if isinstance(method, type):
-        raise SettingsError(f"{method.__name__} is a class; pass an instance: {method.__name__}(step_size=0.1)")
+    require_method(method)
+    flag("show", show)
     if graph is None:
         graph = grid(2, _AGENTS // 2) if method.needs == "undirected links" else exponential(_AGENTS)
+    require_graph(graph)
     usual = quadratic(agents=graph.n, dim=_DIM, seed=0, conditioning=2.0)  # a small step converges soon, too
-    checks = _Checks(method, graph, problem or usual)
+    chosen = usual if problem is None else problem
+    require_problem(chosen)
+    if chosen.agents != graph.n:
+        raise ProblemError(f"the problem has {chosen.agents} agents but the graph has {graph.n}; make them equal")
+    checks = _Checks(method, graph, chosen)
     return report(
         str(method) if is_dataclass(method) else type(method).__name__,
         {

@@ -6,7 +6,10 @@ import numpy as np
 
 from d3gd.arrays import Floats
 from d3gd.checks.report import Report, SkippedCheckError, report, require
+from d3gd.errors import ProblemError
 from d3gd.problems import Problem
+from d3gd.problems.checks import check_returned, require_problem
+from d3gd.validation import count, flag, shown
 
 _STEP = 1e-6  # step of the finite differences
 _CLOSE = 1e-4  # relative error that their rounding may leave
@@ -29,7 +32,11 @@ def check_problem(problem: Problem, *, seed: int = 0, show: bool = True) -> Repo
         >>> d3gd.check_problem(d3gd.problems.quadratic(agents=3, dim=2), show=False).passed
         True
     """
-    checks = _Checks(problem, seed)
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"problem = {shown(problem)}: pass an object of a class derived from d3gd.problems.Problem")
+    require_problem(problem)
+    flag("show", show)
+    checks = _Checks(problem, count("seed", seed, least=0))
     return report(
         f"{type(problem).__name__} ({problem.agents} agents, models of {problem.dim} numbers)",
         {
@@ -51,7 +58,8 @@ class _Checks:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self._rng = problem, np.random.default_rng(seed)
-        self.x: Floats = problem.start() + self._rng.normal(size=(problem.agents, problem.dim))
+        start = check_returned(problem.start(), (problem.dim,), f"{type(problem).__name__}.start")
+        self.x: Floats = start + self._rng.normal(size=(problem.agents, problem.dim))
 
     def shapes(self) -> str:
         """Gradients have the shape of models, losses are one number per agent, all are finite."""

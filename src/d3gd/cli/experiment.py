@@ -1,6 +1,7 @@
 # ruff: noqa: D301 - the \b that keeps typer from joining lines must be the character itself
 """A user's experiment: write it, run it and plot it."""
 
+import os
 import shlex
 import sys
 from enum import StrEnum
@@ -42,7 +43,7 @@ def init(path: Annotated[Path, typer.Argument(help="The file to write.")] = Path
     """
     from d3gd.runs import files
 
-    if path.exists():
+    if os.path.lexists(path):  # unlike pathlib's, it takes a name of any length
         raise RecordError(f"{path} already exists; choose another name, or move it")
     files.make_folder(path.parent)
     files.write_atomically(path, _EXAMPLE.read_bytes())

@@ -23,7 +23,7 @@ from d3gd.conditions import Conditions
 from d3gd.config.experiment import load
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
-from d3gd.validation import count, is_number, plain, shown
+from d3gd.validation import as_path, count, flag, is_number, plain, shown
 
 DEFAULT = Path(__file__).parents[1] / "config" / "compare.toml"
 TUNING = 10_000  # offset of the tuning seeds from the reported ones
@@ -96,6 +96,11 @@ def compare(
     """
     from joblib import cpu_count
 
+    quick = flag("quick", quick)
+    flag("progress", False if progress is None else progress)
+    if not isinstance(metric, str | None):
+        raise SettingsError(f"metric = {shown(metric)}: give a name, such as 'loss'")
+    folder = None if out is None else as_path("out", out)
     scenario: Scenario
     first, aim = 0, target
     if graph is None or isinstance(graph, str | Path):
@@ -107,7 +112,8 @@ def compare(
         if iterations is None and budget_bytes is None and budget_gradients is None:
             iterations = experiment.settings.get("iterations")
             iterations = iterations if iterations is None or not quick else min(iterations, _QUICK_ITERATIONS)
-        aim = experiment.settings.get("target", {}).get(metric or "stationarity") if target is None else target
+        if target is None:
+            aim = experiment.settings.get("target", {}).get("stationarity" if metric is None else metric)
     elif problem is None:
         raise SettingsError("a graph was given, but no problem; give one too, or a function of the seed that draws it")
     else:
@@ -120,7 +126,7 @@ def compare(
         scenario=scenario,
         methods=chosen(only, methods, scenario.case(first).conditions),
         budget=Budget(iterations, budget_bytes, budget_gradients),
-        metric=metric or "",
+        metric=metric,
         target=None if aim is None else float(aim),
         seeds=tuple(range(first, first + seeds)),
         tuning_seeds=tuple(range(first + TUNING, first + TUNING + _TUNING_SEEDS[quick])),
@@ -129,9 +135,9 @@ def compare(
         progress=progress,
     )
     with ExitStack() as stack:
-        folder = Path(out if out is not None else stack.enter_context(tempfile.TemporaryDirectory()))
-        comparison = plan.compare(folder)
-        if out is not None:
+        where = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        comparison = plan.compare(where)
+        if folder is not None:
             write(comparison, folder)
             if isinstance(scenario, FromFile):
                 settings = {**scenario.experiment.settings, "seed": first}

@@ -10,6 +10,7 @@ from d3gd.config.experiment import make
 from d3gd.config.schema import unknown
 from d3gd.config.toml import value_of
 from d3gd.errors import SettingsError
+from d3gd.validation import function, listed, mapping, shown
 
 Maker: TypeAlias = Callable[[float], Algorithm[Any]]
 
@@ -77,16 +78,21 @@ def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None, conditio
         own: A user's methods, each a function of the step size.
         conditions: The conditions of the network, if any.
     """
-    own = dict(own or {})
+    own = dict(mapping("methods", own, "names to functions of the step size"))
     for name, maker in own.items():
-        if not isinstance(name, str) or not name.strip() or not callable(maker):
+        if not isinstance(name, str) or not name.strip():
             raise SettingsError(
-                f"method {name!r}: found {type(maker).__name__}; give a name and a function of the step size, such as "
+                f"a method is named {shown(name)}; give a name and a function of the step size, such as "
                 '{"mine": lambda gamma: Mine(step_size=gamma)}'
             )
+        function(f"method {name!r}", maker, "the step size")
     if only is None:
         return usual(conditions) | own
-    names = [name.strip() for name in only if name.strip()]
+    names = listed("only", only, "names of methods")
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise SettingsError(f"only holds {shown(wrong[0])}; give names of methods, such as 'PerronD3GD rule=local'")
+    names = [name.strip() for name in names if name.strip()]
     if not names:
         raise SettingsError(f"no method is left to compare; choose from {', '.join([*usual(), *own])}")
     return {name: own[name] if name in own else named(name) for name in names}

@@ -20,7 +20,10 @@ _AXES = {"iterations": "iteration", "gradients": "gradients per agent", "bytes":
 
 def is_comparison(folder: Path) -> bool:
     """Whether a folder holds a finished comparison."""
-    return (folder / _TABLE).is_file()
+    try:
+        return (folder / _TABLE).is_file()
+    except OSError:  # a name too long, or a folder that is closed to this user
+        return False
 
 
 def write_stored(folder: Path, path: Path) -> None:

@@ -36,7 +36,7 @@ class Plan:
         scenario: The network and problem of each seed.
         methods: Functions of the step size, by name.
         budget: The budget of every run.
-        metric: The ranking metric; empty for stationarity.
+        metric: The ranking metric; None for stationarity.
         target: The level whose cost is reported; None for the median of the methods' final values.
         seeds: The reported seeds.
         tuning_seeds: The seeds on which steps are tuned.
@@ -48,7 +48,7 @@ class Plan:
     scenario: Scenario
     methods: Mapping[str, Maker]
     budget: Budget
-    metric: str
+    metric: str | None
     target: float | None
     seeds: tuple[int, ...]
     tuning_seeds: tuple[int, ...]
@@ -131,7 +131,7 @@ class Plan:
         """The metrics for ranking and for tuning: disagreement would select the smallest step, which barely moves."""
         known = list(recorded(self.first.problem, self.first.graph.n))
         usual = next(name for name in _STATIONARITY if name in known)
-        metric = self.metric or usual
+        metric = usual if self.metric is None else self.metric
         if metric == "error" and metric not in known:
             raise ProblemError("this problem has no test data, so no 'error'; choose another metric")
         if metric not in known:

@@ -9,12 +9,15 @@ import numpy as np
 from d3gd import weights as weighting
 from d3gd.algorithms.identity import identify
 from d3gd.arrays import CSR
-from d3gd.conditions import Conditions
+from d3gd.conditions import Conditions, require_conditions
 from d3gd.config.experiment import Experiment
 from d3gd.digest import digest
+from d3gd.digraph import require_graph
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.problems import Problem
+from d3gd.problems.checks import require_problem
+from d3gd.validation import count, function
 
 _TITLED = ("graph", "weights", "problem", "conditions")  # the tables of a file that define the scenario
 
@@ -66,13 +69,28 @@ class Given:
     weights: CSR | Callable[[Digraph], CSR] | None = None
     conditions: Conditions | None = None
 
+    def __post_init__(self) -> None:
+        if callable(self.graph):
+            function("graph", self.graph, "the seed")
+        if self._draws_problem:
+            function("problem", self.problem, "the seed")
+        if callable(self.weights):
+            function("weights", self.weights, "the graph")
+        require_conditions(self.conditions)
+
     def case(self, seed: int) -> Case:
         """Call functions of the seed; compute weights from the graph."""
-        graph = self.graph if isinstance(self.graph, Digraph) else self.graph(seed)
-        drawn = callable(self.problem) and not isinstance(self.problem, Problem)
-        make = weighting.metropolis if self.weights is None else self.weights
-        weights = make(graph) if callable(make) else make
-        return Case(graph, weights, self.problem(seed) if drawn else self.problem, self.conditions)
+        graph = self.graph(seed) if callable(self.graph) else self.graph
+        require_graph(graph)
+        made = self.weights(graph) if callable(self.weights) else self.weights
+        weights = weighting.metropolis(graph) if made is None else weighting.check(made, graph)
+        problem = self.problem(seed) if self._draws_problem else self.problem
+        require_problem(problem)
+        return Case(graph, weights, problem, self.conditions)
+
+    @property
+    def _draws_problem(self) -> bool:
+        return callable(self.problem) and not isinstance(self.problem, Problem)
 
     @property
     def title(self) -> str:
@@ -136,9 +154,7 @@ class Budget:
         for name, value in asdict(self).items():
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise SettingsError(f"the budget of {name} is {value!r}; give a whole number of 1 or more")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, count(f"budget of {name}", value, least=1))
         if all(value is None for value in asdict(self).values()):
             raise SettingsError("no budget was found; give iterations, budget_bytes or budget_gradients")
 

@@ -6,13 +6,13 @@ ones are tried. The seeds are not those that are reported: no method is measured
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from d3gd.comparison.runs import Run
 from d3gd.errors import SettingsError
+from d3gd.validation import is_positive, listed, shown
 
 Key: TypeAlias = tuple[str, float, int]  # method, step, seed
 Runner: TypeAlias = Callable[[Sequence[Key], str], Mapping[Key, Run]]
@@ -69,15 +69,11 @@ QUICK = Grid(_LATTICE, _LATTICE.index(0.0464), _LATTICE.index(4.64))
 
 def grid_of(steps: Sequence[float]) -> Grid:
     """Return the grid of a user's steps, which is not extended."""
-    try:
-        ordered = tuple(float(step) for step in steps)
-    except (TypeError, ValueError) as error:
-        raise SettingsError(f"steps: {error}; give positive numbers, such as 0.01, 0.1, 1") from None
-    if not ordered or not all(np.isfinite(step) and step > 0 for step in ordered):
-        found = ", ".join(f"{step:g}" for step in ordered) or "none"
-        raise SettingsError(f"steps: found {found}; give positive numbers, such as 0.01, 0.1, 1")
-    if not all(a < b for a, b in pairwise(ordered)):
-        ordered = tuple(sorted(set(ordered)))
+    found = listed("steps", steps, "positive numbers, such as 0.01, 0.1, 1")
+    wrong = [shown(step) for step in found if not is_positive(step)] if found else ["none"]
+    if wrong:
+        raise SettingsError(f"steps: found {wrong[0]}; give positive numbers, such as 0.01, 0.1, 1")
+    ordered = tuple(sorted({float(step) for step in found}))
     return Grid(ordered, 0, len(ordered) - 1)
 
 

@@ -11,7 +11,7 @@ from d3gd.arrays import Bools
 from d3gd.digest import digest
 from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import GraphError, SettingsError
-from d3gd.validation import WHOLE, count, normalize, one_of, plain, shown, within
+from d3gd.validation import WHOLE, count, function, normalize, one_of, plain, shown, within
 
 Hardship: TypeAlias = Literal["changing links", "loss", "pauses", "delay"]
 Graphs: TypeAlias = Sequence[Digraph] | Callable[[int], Digraph]
@@ -91,7 +91,9 @@ class Conditions:
         count("period", self.period, least=1)
         count("delay", self.delay, least=0, most=_LATEST)
         normalize(self)
-        if self.graphs is not None and not callable(self.graphs):
+        if callable(self.graphs):
+            function("graphs", self.graphs, "the iteration")
+        elif self.graphs is not None:
             _require_graphs(self.graphs)
         if not isinstance(self.absences, Sequence | np.ndarray) or isinstance(plain(self.absences), int | float):
             raise SettingsError(f"absences = {shown(self.absences)}: give a list of (agent, first, until)")
@@ -148,6 +150,12 @@ class Conditions:
             f"{text}; choose a method that does, such as PerronD3GD, or set biased = true in the "
             "conditions to run it anyway"
         )
+
+
+def require_conditions(conditions: Any) -> None:
+    """Raise an error unless an argument is :class:`Conditions` or None."""
+    if not isinstance(conditions, Conditions | None):
+        raise SettingsError(f"conditions is a {type(conditions).__name__}; pass d3gd.Conditions(loss=0.1), for example")
 
 
 def _require_graphs(graphs: Any) -> None:

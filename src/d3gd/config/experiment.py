@@ -25,7 +25,7 @@ from d3gd.engine import run
 from d3gd.errors import ProblemError, RecordError, SettingsError, TransportError
 from d3gd.result import Result
 from d3gd.runs import folder as layout
-from d3gd.transports.alone import Alone
+from d3gd.transports.alone import chosen
 from d3gd.transports.base import Transport
 from d3gd.validation import shown
 
@@ -127,7 +127,7 @@ class Experiment:
         transport: Transport | None = None,
     ) -> Result:
         """Run the experiment and write results and a copy of the experiment to a folder; see :meth:`save`."""
-        ranks = transport or Alone()
+        ranks = chosen(transport)
         with ranks.together():
             algorithm = self._made("algorithm")
             graph, matrix = self.network()

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from d3gd.arrays import Array, Floats
-from d3gd.data.checks import check_room, check_sizes
 from d3gd.digest import digest
 from d3gd.distributed.halo import Halo
 from d3gd.errors import ProblemError
 from d3gd.problems import Problem
+from d3gd.problems.checks import require_problem
 from d3gd.random import keyed_uniform
+from d3gd.validation import function
 
 
 class SharedProblem(Problem):
@@ -104,8 +105,13 @@ def divided(problem: Any, halo: Halo, n: int) -> tuple[Any, Any]:
     """
     ranks, agents = halo.transport, halo.block.agents
     with ranks.together():
-        made = problem(agents) if callable(problem) and not isinstance(problem, Problem) else problem
-        _require_problem(made, ranks.ranks > 1)
+        made = problem
+        if callable(problem) and not isinstance(problem, Problem):
+            function("problem", problem, "a list of agents", error=ProblemError)
+            made = problem(agents)
+        if ranks.ranks > 1:
+            _require_divisible(made)
+        require_problem(made)
         if made.agents not in (n, len(agents)) or (made is problem and made.agents != n):
             raise ProblemError(_misfit(made.agents, len(agents), n, whole=made is problem))
         part = made.restrict(agents) if made.agents > len(agents) else made
@@ -136,21 +142,12 @@ def _require_same_maker(make: Any, halo: Halo, dim: int) -> None:
         halo.transport.require_same(answer, "a problem (settings or data of the same agents)")
 
 
-def _require_problem(made: Any, several: bool) -> None:
-    if several and not isinstance(made, Problem):
+def _require_divisible(made: Any) -> None:
+    if not isinstance(made, Problem):
         raise ProblemError(
             f"a {type(made).__name__} cannot be divided among ranks; pass a d3gd.problems.Problem with a restrict "
             "method, or a function of a list of agents that returns their problem"
         )
-    missing = [name for name in ("agents", "dim", "gradients") if name not in dir(made)]
-    if missing:
-        raise ProblemError(
-            f"a {type(made).__name__} is no problem: it has no {missing[0]!r}; pass a d3gd.problems.Problem, such as "
-            "d3gd.problems.from_functions(...)"
-        )
-    sizes = {"agents": made.agents, "dim": made.dim}
-    check_sizes(**sizes)
-    check_room(**sizes)
 
 
 def _misfit(found: int, agents: int, n: int, *, whole: bool) -> str:

@@ -17,15 +17,14 @@ from d3gd.engine.keeper import Keeper
 from d3gd.engine.loop import Ending, loop
 from d3gd.engine.recorder import Callback, Recorder
 from d3gd.engine.setup import Setup, set_up
-from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.kernels.threads import threads
 from d3gd.metrics import Metric
 from d3gd.result import Result
 from d3gd.runs.progress import progress_bar
-from d3gd.transports.alone import Alone
+from d3gd.transports.alone import chosen
 from d3gd.transports.base import Transport
-from d3gd.validation import count, flag, one_of, shown
+from d3gd.validation import as_path, count, flag, mapping, one_of
 
 __all__ = ["Callback", "run"]
 
@@ -104,9 +103,11 @@ def run(
     count("every", every, least=1)
     count("seed", seed, least=0)
     count("checkpoint_every", 1 if checkpoint_every is None else checkpoint_every, least=1)
-    if not isinstance(notes, Mapping | None):
-        raise SettingsError(f"notes = {shown(notes)}: give a mapping of names to values")
-    ranks = transport or Alone()
+    flag("resume", resume)
+    flag("progress", False if progress is None else progress)
+    notes, target = mapping("notes", notes, "names to values"), mapping("target", target, "metrics to levels")
+    folder = None if out is None else as_path("out", out)
+    ranks = chosen(transport)
     setup, *start = set_up(
         algorithm,
         graph,
@@ -123,15 +124,15 @@ def run(
     own |= {"record_weights": True} if record_weights else {}
     with ranks.together():
         historian = Historian(every, graph.sources.size) if record_weights else None
-        recorder = Recorder(setup, target or {}, callbacks, historian)
-    setup.require_same(start[0], own, dict(target or {}), checkpoint_every, out is None, resume)
+        recorder = Recorder(setup, target, callbacks, historian)
+    setup.require_same(start[0], own, dict(target), checkpoint_every, out is None, resume)
     return execute(
         setup,
         start,
         recorder,
-        settings={**setup.describe(), **own, **(notes or {})},
+        settings={**setup.describe(), **own, **notes},
         progress=progress,
-        out=None if out is None else Path(out),
+        out=folder,
         checkpoint_every=checkpoint_every,
         resume=resume,
     )

@@ -1,8 +1,7 @@
 """The records of a run, and when they end it."""
 
 import math
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,7 +13,7 @@ from d3gd.errors import SettingsError
 from d3gd.metrics import Log, Snapshot
 from d3gd.result import Status
 from d3gd.runs.progress import Show
-from d3gd.validation import is_number, plain, shown
+from d3gd.validation import function, is_number, listed, plain, shown
 
 Callback: TypeAlias = Callable[[Snapshot], bool | None]
 
@@ -111,14 +110,10 @@ class Recorder:
 
 def _functions(callbacks: Any) -> list[Callback]:
     """Return the callbacks as a list, or raise an error unless they are functions."""
-    needed = "give a list of functions of a snapshot"
-    if not isinstance(callbacks, Iterable) or isinstance(callbacks, str):
-        raise SettingsError(f"callbacks is {shown(callbacks)}; {needed}")
-    listed = list(callbacks)
-    wrong = [callback for callback in listed if not callable(callback)]
-    if wrong:
-        raise SettingsError(f"callbacks holds {shown(wrong[0])}; {needed}")
-    return listed
+    found = listed("callbacks", callbacks, "functions of a snapshot")
+    for callback in found:
+        function("a callback", callback, "a snapshot")
+    return found
 
 
 def _stops(answer: Any) -> bool:
@@ -133,7 +128,7 @@ def _require_targets(target: Mapping[str, float], names: Sequence[str]) -> None:
             raise SettingsError(
                 f"target names {name!r}, which this run does not record; choose from {', '.join(names)}"
             )
-        if not is_number(level) or not (abs(plain(level)) <= sys.float_info.max or abs(plain(level)) == math.inf):
+        if not is_number(level) or math.isnan(plain(level)):
             raise SettingsError(f"target {name} = {shown(level)}: it must be a number; try 1e-3")
 
 

@@ -10,7 +10,7 @@ from d3gd import weights as weighting
 from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import describe
 from d3gd.arrays import CSR, Floats
-from d3gd.conditions import Conditions
+from d3gd.conditions import Conditions, require_conditions
 from d3gd.conditions.method import Under
 from d3gd.conditions.network import ConditionedNetwork
 from d3gd.digest import digest
@@ -18,7 +18,7 @@ from d3gd.digraph import require_graph
 from d3gd.distributed.halo import Halo
 from d3gd.distributed.parts import divided
 from d3gd.engine.checks import require_declared
-from d3gd.errors import ProblemError, SettingsError
+from d3gd.errors import ProblemError
 from d3gd.graphs import Digraph
 from d3gd.metrics import Metric, choose
 from d3gd.network import Network
@@ -165,8 +165,7 @@ def _placed(
 ) -> tuple[Algorithm[Any], Network, str]:
     """Return the algorithm as it runs, its network, and the warning about a bias."""
     how["needs"] = algorithm.needs
-    if conditions is not None and not isinstance(conditions, Conditions):
-        raise SettingsError(f"conditions is a {type(conditions).__name__}; pass d3gd.Conditions(loss=0.1), for example")
+    require_conditions(conditions)
     if conditions is None:
         return algorithm, Network(graph, weights, **how), ""
     biased = conditions.require_survival(algorithm)

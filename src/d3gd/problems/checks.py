@@ -6,11 +6,25 @@ from typing import Any
 import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
-from d3gd.data.checks import check_labels
+from d3gd.data.checks import check_labels, check_room, check_sizes
 from d3gd.errors import ProblemError
 from d3gd.validation import as_array, count, not_negative, reals
 
 MOST_DRAWN = 1 << 20  # samples in a mini-batch of one agent
+
+
+def require_problem(problem: Any) -> None:
+    """Raise an error unless an object has what every run needs of a problem, derived from ``Problem`` or not."""
+    missing = [name for name in ("agents", "dim", "gradients") if name not in dir(problem)]
+    if missing or isinstance(problem, type):
+        lacks = f"it has no {missing[0]!r}" if missing else "it is a class"
+        found = problem.__name__ if isinstance(problem, type) else f"a {type(problem).__name__}"
+        raise ProblemError(
+            f"{found} is no problem: {lacks}; pass a d3gd.problems.Problem, such as d3gd.problems.from_functions(...)"
+        )
+    sizes = {"agents": problem.agents, "dim": problem.dim}
+    check_sizes(**sizes)
+    check_room(**sizes)
 
 
 def check_returned(value: Any, shape: tuple[int, ...], what: str) -> Array:

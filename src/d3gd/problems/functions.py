@@ -9,6 +9,7 @@ from d3gd.data.checks import check_sizes
 from d3gd.errors import ProblemError
 from d3gd.problems.base import Problem
 from d3gd.problems.checks import check_ids, check_returned
+from d3gd.validation import function
 
 GradientFunction = Callable[[int, Floats], Array]
 LossFunction = Callable[[int, Floats], float]
@@ -27,6 +28,9 @@ class Functions(Problem):
         agent_ids: Ints | None = None,
     ) -> None:
         self.agents, self.dim = check_sizes(agents=agents, dim=dim)
+        function("gradient", gradient, "an agent", "its model", error=ProblemError)
+        if loss is not None:
+            function("loss", loss, "an agent", "its model", error=ProblemError)
         self.gradient, self.loss_function = gradient, loss
         self.agent_ids = check_ids(agent_ids, self.agents)
 

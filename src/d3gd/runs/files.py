@@ -9,6 +9,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -146,7 +147,9 @@ def read_json(path: Path, held: bytes | None = None) -> dict[str, Any]:
 def to_npz(arrays: Mapping[str, Array]) -> bytes:
     """Return named arrays as NPZ, not compressed, so that the file's size bounds the memory for reading."""
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **dict(arrays))
+    # Signals interrupt the main thread only. An archive that is left half open raises an error instead of Ctrl-C.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(np.savez, buffer, allow_pickle=False, **dict(arrays)).result()
     return buffer.getvalue()
 
 

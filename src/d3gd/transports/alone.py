@@ -1,8 +1,11 @@
 """A single process, without communication."""
 
 from collections.abc import Callable
+from typing import Any
 
+from d3gd.errors import SettingsError
 from d3gd.transports.base import Messages, Transport, leave
+from d3gd.validation import shown
 
 
 class Alone(Transport):
@@ -17,3 +20,10 @@ class Alone(Transport):
     def abort(self, code: int) -> None:
         """End the process."""
         leave(code)
+
+
+def chosen(transport: Any) -> Transport:
+    """Return the transport of a run, by default that of a process alone, or raise an error unless it is one."""
+    if not isinstance(transport, Transport | None):
+        raise SettingsError(f"transport = {shown(transport)}: give d3gd.transports.connect(), or leave it out")
+    return Alone() if transport is None else transport

@@ -2,10 +2,9 @@
 
 import math
 import os
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from d3gd import validation
-from d3gd.errors import SettingsError
 from d3gd.transports.base import TIMEOUT, Transport
 
 Name: TypeAlias = Literal["auto", "alone", "mpi", "torch"]
@@ -32,6 +31,7 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT, more_time: str = T
         ...     algorithm, graph = d3gd.DiDGD(step_size=0.1), d3gd.graphs.ring(4)
         ...     result = d3gd.run(algorithm, graph, problem, iterations=10, transport=transport)
     """
+    validation.one_of("transport", name, get_args(Name))
     validation.within("timeout", timeout, 0, math.inf, closed="(]")
     if name == "auto":
         name = _launcher()
@@ -43,8 +43,6 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT, more_time: str = T
         from d3gd.transports.torch_dist import TorchDistributed
 
         return TorchDistributed(timeout=timeout, more_time=more_time)
-    if name != "alone":
-        raise SettingsError(f"transport = {name!r}: choose 'auto', 'alone', 'mpi' or 'torch'")
     from d3gd.transports.alone import Alone
 
     return Alone()

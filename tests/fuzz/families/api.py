@@ -28,10 +28,16 @@ _ALLOWED = {  # what is no mistake although it looks like one: argument, and why
 }
 # Samples of any type are handed on as they are; numbers of any size are arranged as they are.
 _ANYTHING = {("data.hold_out", "X"), ("data.split_by_label", "X"), ("Digraph.matrix", "values")}
+# A folder may have any name; what a function draws may also be given.
+_ANYTHING |= {("run(folder)", "out"), ("compare(objects)", "out")}
+_ANYTHING |= {("compare(functions)", key) for key in ("graph", "problem", "weights")}
 _OPTIONAL = {"labels", "block", "batch", "test", "classes", "agent_ids", "weights", "x0", "metrics", "checkpoint_every"}
-_OPTIONAL |= {"notes", "conditions", "start", "graphs", "target", "metric", "iterations", "seeds", "steps"}
+_OPTIONAL |= {"notes", "conditions", "start", "graphs", "target", "metric", "iterations", "seeds", "steps", "rounds"}
+_OPTIONAL |= {"callbacks", "out", "progress", "transport", "graph", "problem", "methods", "only", "budget_bytes"}
+_OPTIONAL |= {"budget_gradients", "jobs", "loss"}
 _SIZES = {"n", "rows", "columns", "agents", "dim", "classes", "features", "samples", "test_samples", "batch", "delay"}
 _SIZES |= {"iterations", "seeds", "budget"}
+_LONG = {"iterations", "budget_bytes", "budget_gradients"}  # more of it would merely take long
 
 
 def prepare(home: Path) -> None:
@@ -52,8 +58,8 @@ def case(case: Case) -> str:
         if (name, key) in _ANYTHING:
             kind = EITHER
         case.asks_for_much |= key in _SIZES and is_huge(value)
-        if key == "iterations" and is_huge(value) and name.startswith("run"):
-            continue  # it would merely take long
+        if key in _LONG and is_huge(value) and name.startswith(("run", "compare")):
+            continue
         expected = kind if not expected else WRONG if WRONG in (kind, expected) else EITHER
         arguments[key] = value
         if kind == EQUAL and not callable(value):
@@ -69,7 +75,11 @@ def case(case: Case) -> str:
         silent(f"accepted: {shown(found)}")
     if isinstance(found, Result):
         _require_sense(found)
-    if expected == EQUAL and name != "compare" and not case.attempt(alike, found, call.function(**plain))[1]:
+    if (
+        expected == EQUAL
+        and not name.startswith("compare")
+        and not case.attempt(alike, found, call.function(**plain))[1]
+    ):
         silent("the same value of another type gives another result")
     return RIGHT
 

@@ -19,6 +19,7 @@ WEIGHTS = d3gd.weights.metropolis(GRAPH)
 _DRAW = np.random.default_rng(0)
 X, G = _DRAW.standard_normal((N, 3)), _DRAW.standard_normal((N, 3))
 SAMPLES, LABELS = _DRAW.standard_normal((20, 2)), np.arange(20) % 3
+_GIVEN: dict[str, dict[str, Any]] = {"PULMDGD": {"rounds": 2}}  # for settings whose default is None
 SHARES = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5], [1.0, 0.0, 0.0]])
 
 
@@ -63,6 +64,10 @@ def run_to(level: Any) -> Any:
     return run(iterations=4, every=1, target={"disagreement": level})
 
 
+def run_at(out: Any) -> Any:
+    return run(iterations=4, out=out)
+
+
 def run_into(**settings: Any) -> Any:
     return run(**settings, out=_new_folder())
 
@@ -79,6 +84,18 @@ def run_falling(**settings: Any) -> Any:
 
 def compare(**settings: Any) -> Any:
     return d3gd.compare(GRAPH, PROBLEM, only=["DiDGD"], jobs=1, **settings).rows
+
+
+def _largest(snapshot: Any) -> float:
+    return float(abs(snapshot.x).max())
+
+
+def _looked(snapshot: Any) -> None:
+    return None
+
+
+def _mine(step_size: float) -> Any:
+    return d3gd.DiDGD(step_size=step_size, averaged=True)
 
 
 def _new_folder() -> Path:
@@ -140,6 +157,9 @@ def _problems() -> dict[str, Call]:
         ),
         "problems.label_skewed_classification": good(p.label_skewed_classification, 2, X=SAMPLES, y=LABELS, **divided),
         "problems.digits_classification": good(p.digits_classification, 0.3, **divided),
+        "problems.from_functions": good(
+            p.from_functions, agents=N, dim=3, gradient=lambda i, x: x - i, loss=lambda i, x: float(x @ x)
+        ),
         "problems.Quadratic": good(p.Quadratic, Q=PROBLEM.Q, b=PROBLEM.b),
         "problems.SigmoidClassification": good(p.SigmoidClassification, X=cube, y=labels, classes=3, seed=1, **learned),
         "problems.Quadratic.restrict": good(PROBLEM.restrict, agents=[0, 2]),
@@ -192,7 +212,53 @@ def _runs() -> dict[str, Call]:
         "run(objects)": good(
             run, 3, algorithm=method, graph=GRAPH, problem=PROBLEM, iterations=4, conditions=conditions
         ),
+        "run(folder)": good(run_at, 0.5, out="run"),
         "run(target=)": good(run_to, 2, level=0.5),
+        "run(options)": good(
+            run,
+            3,
+            iterations=4,
+            metrics={"mine": _largest},
+            target={"mine": 0.0},
+            callbacks=[_looked],
+            resume=False,
+            progress=False,
+            transport=d3gd.transports.connect("alone"),
+        ),
+        "compare(objects)": good(
+            d3gd.compare,
+            0.5,
+            graph=GRAPH,
+            problem=PROBLEM,
+            weights=WEIGHTS,
+            conditions=conditions,
+            methods={"mine": _mine},
+            only=["mine"],
+            budget_bytes=5_000,
+            budget_gradients=5,
+            seeds=1,
+            steps=[0.1],
+            quick=False,
+            jobs=1,
+            out="compared",
+        ),
+        "compare(functions)": good(
+            d3gd.compare,
+            0.5,
+            graph=lambda seed: GRAPH,
+            problem=lambda seed: PROBLEM,
+            weights=d3gd.weights.metropolis,
+            only=["DiDGD"],
+            iterations=4,
+            seeds=1,
+            steps=[0.1],
+            jobs=1,
+        ),
+        "check_method": good(d3gd.check_method, 0.3, method=method, graph=GRAPH, problem=PROBLEM, show=False),
+        "check_problem": good(d3gd.check_problem, problem=PROBLEM, seed=1, show=False),
+        "plots.plot_runs": good(
+            d3gd.plots.plot_runs, 0.3, results={"a": run(iterations=4)}, path="a.svg", metrics=["loss"], x="bytes"
+        ),
         "compare": good(compare, 0.3, iterations=4, seeds=1, steps=[0.1], target=1.0, metric="loss"),
     }
 
@@ -201,6 +267,6 @@ def _methods() -> dict[str, Call]:
     found = {}
     for name, method in catalogue.methods().items():
         parameters = inspect.signature(method).parameters
-        given = {key: value.default for key, value in parameters.items() if key != "step_size"}
+        given = {key: value.default for key, value in parameters.items() if key != "step_size"} | _GIVEN.get(name, {})
         found[name] = good(method_run(method), 1 + len(given) / 2, step_size=0.05, **given)
     return found

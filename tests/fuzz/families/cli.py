@@ -119,7 +119,7 @@ def _graph(case: Case) -> str:
     )
     outcome = case.d3gd(*_tell(case, words))
     verdict = case.judge(_shown(outcome, words))
-    if verdict == RIGHT and "--json" in words and not json.loads(outcome.out)["n"] > 0:
+    if verdict == RIGHT and "--json" in words and "--help" not in words and not json.loads(outcome.out)["n"] > 0:
         silent(outcome.out)
     return verdict
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,10 @@ def other(rng: random.Random, key: str, old: Any) -> tuple[str, Any]:
     if isinstance(old, np.ndarray):
         return _array(rng, old)
     if isinstance(old, Mapping):
-        return rng.choice(
-            [(WRONG, 3), (WRONG, "x"), (WRONG, [1]), (EITHER, {"a": np.int64(1)}), (EITHER, {"a": object()})]
-        )
+        wrong = [3, "x", [1], "", 0, [], np.array(3), lambda: old]
+        either = [{}, {"a": np.int64(1)}, {"a": object()}, dict.fromkeys(old, object()), {3: 3}]
+        either += [dict.fromkeys(old, lambda: 3), dict.fromkeys(old, np.nan)]
+        return _drawn(rng, {WRONG: wrong, EITHER: either})
     if isinstance(old, (list, tuple)):
         return _sequence(rng, old)
     return _object(rng, old)
@@ -53,7 +55,7 @@ def _count(rng: random.Random, old: int) -> tuple[str, Any]:
     equal = [
         np.int64(old),
         np.int32(old),
-        np.uint8(old),
+        np.uint16(old),
         np.uint64(old),
         np.array(old),
         _Indexed(old),
@@ -190,7 +192,8 @@ def _sequence(rng: random.Random, old: Any) -> tuple[str, Any]:
 def _object(rng: random.Random, old: Any) -> tuple[str, Any]:
     import networkx as nx
 
-    wrong = [3, "ring", object(), type(old), [], {}, math.nan, np.eye(4), lambda: old]
+    wrong = [3, "ring", object(), [], {}, math.nan, np.eye(4), lambda: old]
+    wrong += [] if isinstance(old, FunctionType) else [type(old)]
     wrong += [
         other
         for other in (d3gd.graphs.ring(4), d3gd.problems.quadratic(agents=4, dim=3))

@@ -177,7 +177,7 @@ def test_methods_are_named_with_their_settings():
         ({"only": ["DiDGD step_size.pwer=3"]}, "key 'pwer' is not known; did you mean 'power'"),
         ({"only": ["DiDGD local"]}, "found 'local'; write key=value"),
         ({"only": [""]}, "no method is left"),
-        ({"methods": {"mine": 3}}, "found int; give a name and a function"),
+        ({"methods": {"mine": 3}}, "'mine' = 3: give a function of the step size"),
         ({"metric": "stationary"}, "did you mean 'stationarity'"),
         ({"seeds": 0}, "seeds = 0"),
         ({"jobs": 0}, "jobs = 0"),

@@ -139,10 +139,10 @@ def test_every_method_evaluates_the_same_gradients():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"iterations": 0}, "the budget of iterations is 0"),
+        ({"iterations": 0}, "budget of iterations = 0"),
         ({"iterations": None}, "give iterations, budget_bytes or budget_gradients"),
-        ({"budget_bytes": -1}, "the budget of bytes is -1"),
-        ({"budget_gradients": 0}, "the budget of gradients is 0"),
+        ({"budget_bytes": -1}, "budget of bytes = -1"),
+        ({"budget_gradients": 0}, "budget of gradients = 0"),
         ({"budget_bytes": 10}, "a model along each of the 4 links takes 96 bytes"),
     ],
 )

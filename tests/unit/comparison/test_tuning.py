@@ -57,7 +57,7 @@ def test_a_users_grid_does_not_grow():
 
 @pytest.mark.parametrize("steps", [[], [0.0], [-1.0], [math.nan], ["large"], 0.1])
 def test_steps_are_positive_numbers(steps):
-    with pytest.raises(SettingsError, match="give positive numbers"):
+    with pytest.raises(SettingsError, match="positive numbers"):
         compared(steps=steps)
 
 

@@ -174,7 +174,7 @@ def test_infinite_models_are_never_completed(dtype, start):
         ({"name": lambda s: "x"}, "'name' returned a str"),
         ({"nothing": lambda s: None}, "'nothing' returned a NoneType"),
         ({"growing": lambda s: np.ones(s.k + 1)}, r"'growing' returned shape \(3,\) after shape \(1,\)"),
-        ({"constant": 3}, "'constant' is a int"),
+        ({"constant": 3}, "'constant' = 3: give a function of a snapshot"),
     ],
 )
 def test_a_metric_that_fits_in_no_table_is_refused(metrics, words, tmp_path):

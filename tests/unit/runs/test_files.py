@@ -5,7 +5,9 @@ import dataclasses
 import itertools
 import json
 import re
+import signal
 import sys
+import zipfile
 from functools import partial
 
 import numpy as np
@@ -334,3 +336,17 @@ def test_a_signal_may_interrupt_the_removal_of_folders_and_locks_anywhere(tmp_pa
             break
     assert line > 5
     assert not left.exists()
+
+
+def test_an_interrupt_while_an_archive_is_open_is_an_interrupt(tmp_path, monkeypatch):
+    opened = zipfile.ZipFile.open
+
+    def interrupted(archive, *args, **kwargs):
+        handle = opened(archive, *args, **kwargs)
+        signal.raise_signal(signal.SIGINT)
+        return handle
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_arrays(tmp_path / "a.npz", {"a": np.zeros(3)})
+    assert not list(tmp_path.iterdir())
