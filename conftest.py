@@ -1,7 +1,10 @@
 """What cannot be collected without PyTorch is left out, and said so in one line."""
 
+import os
 from importlib.util import find_spec
 
+# Two workers fill the cores: threads of BLAS, on matrices as small as those of tests, only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 TORCH = find_spec("torch") is not None
 
 collect_ignore = [] if TORCH else ["src/d3gd/torch.py", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]

@@ -1,8 +1,14 @@
 """Errors and warnings. Each message names what was found, what is needed and what to do, in one line."""
 
+_LONGEST = 1000  # characters of a message; what a user typed may be repeated in it
+
 
 class D3GDError(Exception):
-    """Any error that a user of d3gd can cause and correct."""
+    """Any error that a user of d3gd can cause and correct; a long message loses its middle."""
+
+    def __init__(self, message: object = "") -> None:
+        text, half = str(message), _LONGEST // 2
+        super().__init__(text if len(text) <= _LONGEST else f"{text[:half]} ... {text[-half:]}")
 
 
 class GraphError(D3GDError):

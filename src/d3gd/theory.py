@@ -24,7 +24,7 @@ from d3gd.steady.oracle import (
     steady_disagreement,
     steady_gradient,
 )
-from d3gd.validation import constant, not_negative, reals, rows_per_agent, shown
+from d3gd.validation import constant, not_negative, reals, rows_per_agent, shown, without_overflow
 
 __all__ = [
     "Constants",
@@ -158,6 +158,7 @@ def constants(A: CSR | Floats) -> Constants:
     )
 
 
+@without_overflow
 def step_bounds(A: CSR | Floats, L: float, C0: float = 0.0) -> StepBounds:
     r"""Return the step bounds of Theorem 2.5, as printed and as its proof needs them; see :class:`StepBounds`.
 
@@ -193,6 +194,7 @@ def step_bounds(A: CSR | Floats, L: float, C0: float = 0.0) -> StepBounds:
     )
 
 
+@without_overflow
 def lyapunov(A: CSR | Floats, X: Floats, problem: Any, step_size: float, L: float, factor: float = 3.0) -> float:
     r"""Return the cost-to-go of the paper's analysis.
 
@@ -228,6 +230,7 @@ def lyapunov(A: CSR | Floats, X: Floats, problem: Any, step_size: float, L: floa
     return float(problem.loss(mean[None])) + factor * step_size * L**2 / (len(X) * spectral_gap(A)) * spread
 
 
+@without_overflow
 def design_function(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, pi: Floats) -> float:
     r"""Return the paper's design function, eq. (design function of Jk).
 
@@ -255,6 +258,7 @@ def design_value(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, pi: 
     return float(np.sum(mixed * (mixed - 2 * push)))
 
 
+@without_overflow
 def design_gradient(A: CSR, X: Floats, G: Floats, y: Floats, step_size: float, pi: Floats) -> Floats:
     r"""Return the derivative of :func:`design_function` along every edge.
 

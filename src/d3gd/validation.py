@@ -5,8 +5,10 @@ Wherever a number is allowed, so are NumPy's numbers and arrays without axes.
 
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,6 +22,9 @@ WHOLE = 2**63 - 1  # the largest signed 64-bit integer
 _LONGEST = 80  # characters of a value in a message
 PATIENCE = 20.0  # seconds without a warning
 _SPEED = 2e10  # floating-point operations per second in products and factorizations, on one core
+
+_Given = ParamSpec("_Given")
+_Returned = TypeVar("_Returned")
 
 
 def plain(value: Any) -> Any:
@@ -169,6 +174,25 @@ def rows_per_agent(what: str, values: Any, agents: int | None = None) -> Floats:
         agent = int(np.argwhere(~np.isfinite(rows))[0, 0])
         raise ProblemError(f"the {what} of agent {agent} hold NaN or infinite numbers; give finite ones")
     return rows
+
+
+def without_overflow(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
+    """Let a function of finite numbers raise an error, not warn, if a result exceeds the range of double precision."""
+
+    @wraps(function)
+    def checked(*args: _Given.args, **kwargs: _Given.kwargs) -> _Returned:
+        try:
+            with np.errstate(over="raise"):
+                result = function(*args, **kwargs)
+            if isinstance(result, float | np.ndarray) and not np.isfinite(result).all():
+                raise OverflowError  # not every function of NumPy notices
+        except (FloatingPointError, OverflowError) as error:
+            raise ProblemError(
+                f"{function.__name__}: the result exceeds the range of double precision; scale the arguments down"
+            ) from error
+        return result
+
+    return checked
 
 
 def patience(what: str, operations: float, instead: str) -> None:

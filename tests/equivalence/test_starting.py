@@ -50,7 +50,7 @@ def test_a_rank_that_leaves_before_the_start_ends_all_with_one_message(launcher,
 @launches
 def test_a_process_group_that_is_there_is_used_and_late_ranks_find_each_other(tmp_path):
     require("torch")
-    code, out, err = launch("torch", 3, SCRIPT, "own group", 2, cwd=tmp_path)
+    code, out, err = launch("fork", 3, SCRIPT, "own group", 2, cwd=tmp_path)
     assert code != 0
     assert sorted(out.split()) == ["0/3", "1/3", "2/3"]
     assert [LATE in line for line in errors(err)] == [True], err

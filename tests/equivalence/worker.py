@@ -38,13 +38,14 @@ def graph_for(algorithm):
 
 
 def runs(transport):
-    """Every method, full batch and mini-batch; one rank has nobody to differ from, and the first will do."""
-    some = 1 if transport is not None and transport.ranks == 1 else len(ALGORITHMS)
-    for name, algorithm in list(ALGORITHMS.items())[:some]:
+    """Every method in all its variants on up to two ranks, one variant of each on more."""
+    for name, algorithm in ALGORITHMS.items():
         moving = name.startswith(("PerronD3GD planned", "PerronD3GD local"))
         # Batches are drawn by the problem, alike for all variants of a method: one of each is enough for them.
         usual = algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("after"))
-        for batch in (None, 3) if usual else (None,):
+        if transport is not None and transport.ranks > 2 and not usual:
+            continue
+        for batch in (None, 3) if usual and (transport is None or transport.ranks == 2) else (None,):
             problem = part(None, batch) if transport is None else lambda agents, batch=batch: part(agents, batch)
             no_scale = isinstance(algorithm, d3gd.PushPull | d3gd.RFAST | d3gd.PULMDGD)
             unscaled = algorithm.needs in ("undirected links", "all agents") or no_scale
@@ -85,8 +86,8 @@ def survey(transport):
     return transport.each(np.concatenate([found.graph.keys, found.a0, [found.rounds, sent]]))
 
 
-def main(name, out):
-    with d3gd.transports.connect(name) as transport:
+def main(out):
+    with d3gd.transports.connect() as transport:
         arrays = {}
         for name, result in runs(transport):
             arrays |= {f"{name}/x": result.x, f"{name}/weights": result.weights.data}

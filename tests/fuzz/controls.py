@@ -137,12 +137,17 @@ def result(name: str) -> Result:
         return Result.load(folder / "run")
 
 
-def same(a: Result, b: Result) -> bool:
-    """Whether two runs ended alike, bit for bit; the time they took aside."""
+def same(a: Result, b: Result, rounding: float = 0.0) -> bool:
+    """Whether two runs ended alike, bit for bit; the time they took aside, and metrics to a relative ``rounding``."""
     return (
         np.array_equal(a.iterations, b.iterations)
         and list(a.metrics) == list(b.metrics)
-        and all(_same_numbers(a.metrics[name], b.metrics[name]) for name in a.metrics)
+        and all(
+            np.allclose(a.metrics[name], b.metrics[name], rtol=rounding, atol=0)
+            if rounding
+            else _same_numbers(a.metrics[name], b.metrics[name])
+            for name in a.metrics
+        )
         and same_array(a.x, b.x)
         and same_array(a.weights.toarray(), b.weights.toarray())
         and (a.status, a.message) == (b.status, b.message)

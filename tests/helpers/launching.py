@@ -15,14 +15,17 @@ ROOT = Path(__file__).parents[2]
 def require(*extras):
     """Skip a test that needs an extra which is not installed."""
     for extra in extras:
-        if find_spec({"mpi": "mpi4py", "torch": "torch"}[extra]) is None:
-            pytest.skip(f"it needs an extra: pip install 'd3gd[{extra}]'")
+        name = "torch" if extra == "fork" else extra
+        if find_spec({"mpi": "mpi4py", "torch": "torch"}[name]) is None:
+            pytest.skip(f"it needs an extra: pip install 'd3gd[{name}]'")
 
 
 def command(launcher, ranks, *words):
-    """The words of a launch of Python with ``words``."""
+    """The words of a launch of Python with ``words``: by mpiexec, by torchrun ("torch"), or as copies ("fork")."""
     if launcher == "mpi":
         return [BIN / "mpiexec", "-n", str(ranks), sys.executable, *words]
+    if launcher == "fork":
+        return [sys.executable, ROOT / "tests/helpers/forking.py", str(ranks), *words]
     script = words[1:] if words[0] == "-m" else words
     module = ["-m"] if words[0] == "-m" else []
     return [

@@ -1,4 +1,4 @@
-"""One agent per process under torchrun gives the iterates of all agents in one process."""
+"""One agent per process gives the iterates of all agents in one process."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("launches")
 def numbers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     script = ROOT / "tests/pytorch/worker.py"
-    code, out, err = launch("torch", worker.AGENTS, script, folder / "numbers.npz", cwd=folder)
+    code, out, err = launch("fork", worker.AGENTS, script, folder / "numbers.npz", cwd=folder)
     assert code == 0, out + err
     with np.load(folder / "numbers.npz") as file:
         return dict(file)

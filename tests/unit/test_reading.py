@@ -33,7 +33,7 @@ def refusal(read: Reader, path: Path | str, **settings: Any) -> str:
     with pytest.raises(RecordError) as refused:
         read(path, "something else", **settings)
     message = str(refused.value)
-    assert str(path) in message
+    assert str(path)[:400] in message  # a message loses its middle where a name is longer than any line
     assert "give something else" in message
     assert "\n" not in message
     return message

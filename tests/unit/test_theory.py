@@ -27,6 +27,22 @@ def row_keeping_direction(graph, rng):
     return values - means[graph.targets]
 
 
+@pytest.mark.parametrize("scale", [1e160, 1e200, 1e307])
+def test_finite_arguments_beyond_the_range_of_results_are_refused(scale):
+    A, X = weights.metropolis(graphs.ring(4)), np.arange(12.0).reshape(4, 3)
+    even, problem = np.full(4, 0.25), d3gd.problems.quadratic(agents=4, dim=3)
+    for call in (
+        lambda: theory.lyapunov(A, scale * X, problem, 0.1, 1.0),
+        lambda: theory.lyapunov(A, X, problem, 0.1, L=scale),
+        lambda: theory.design_function(A, scale * X, X, even, 0.1, even),
+        lambda: theory.design_gradient(A, scale * X, scale * X, even, 0.1, even),
+        lambda: theory.steady_disagreement(A, X, scale),
+        lambda: theory.steady_gradient(A, scale * X, 1.0),
+    ):
+        with pytest.raises(D3GDError, match="exceeds the range"):
+            call()
+
+
 def textbook_deviation(A, G, step_size, combine):
     """The formulas of the module's docstring, with the matrix M that the code never forms; A may be a stack."""
     n = A.shape[-1]

@@ -213,3 +213,11 @@ def test_what_is_no_array_of_numbers_is_refused(values: Any) -> None:
 def test_absences_are_triples(absences: Any) -> None:
     with pytest.raises(SettingsError, match="absences"):
         Conditions(absences=absences)
+
+
+def test_a_long_message_keeps_its_two_ends_and_its_type():
+    error = SettingsError(f"method {'x' * 3000!r}: it must be known")
+    assert type(error) is SettingsError
+    assert len(str(error)) < 1100
+    assert str(error).startswith("method 'xxx")
+    assert str(error).endswith("it must be known")

@@ -16,7 +16,7 @@ import numpy as np
 from d3gd.arrays import CSR
 from d3gd.comparison.methods import Maker, chosen
 from d3gd.comparison.plan import Plan
-from d3gd.comparison.result import Comparison
+from d3gd.comparison.result import Comparison, write
 from d3gd.comparison.scenario import Budget, FromFile, Given, Scenario
 from d3gd.comparison.tuning import QUICK, USUAL, Grid, grid_of
 from d3gd.conditions import Conditions
@@ -132,7 +132,7 @@ def compare(
         folder = Path(out if out is not None else stack.enter_context(tempfile.TemporaryDirectory()))
         comparison = plan.compare(folder)
         if out is not None:
-            comparison.save(folder)
+            write(comparison, folder)
             if isinstance(scenario, FromFile):
                 settings = {**scenario.experiment.settings, "seed": first}
                 settings |= {} if iterations is None else {"iterations": iterations}

@@ -1,6 +1,8 @@
 """The result of a comparison."""
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,11 @@ from d3gd.comparison import text
 from d3gd.comparison.runs import Run
 from d3gd.comparison.scenario import Budget
 from d3gd.comparison.summary import Row
-from d3gd.errors import D3GDError
+from d3gd.errors import D3GDError, RecordError
 from d3gd.runs import files
 from d3gd.validation import one_line
+
+_FILES = ("compare.json", "compare.csv", "compare.md", "curves.png", "curves.pdf")
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,32 @@ class Comparison:
         files.write_atomically(path, draw(self, [path.suffix])[path.suffix])
 
     def save(self, folder: str | Path) -> None:
-        """Write ``compare.csv``, ``.json`` and ``.md`` and ``curves.png`` and ``.pdf``."""
-        from d3gd.comparison.figure import draw
+        """Write ``compare.csv``, ``.json`` and ``.md`` and ``curves.png`` and ``.pdf``.
 
-        path = files.make_folder(Path(folder))
-        for suffix, picture in draw(self, [".png", ".pdf"]).items():
-            files.write_atomically(path / f"curves{suffix}", picture)
-        files.write_atomically(path / "compare.csv", text.table_csv(self).encode())
-        files.write_json(path / "compare.json", text.content(self))
-        files.write_atomically(path / "compare.md", text.markdown(self).encode())
+        Files of these names are replaced only if they are an earlier version of this comparison.
+        """
+        path = Path(folder)
+        taken = [name for name in _FILES if os.path.lexists(path / name)]
+        if taken and not self._is_in(path):
+            raise RecordError(
+                f"{path} holds {taken[0]!r}, which is not of this comparison; choose another folder; nothing is "
+                "overwritten"
+            )
+        write(self, path)
+
+    def _is_in(self, folder: Path) -> bool:
+        with suppress(RecordError):
+            return files.read_json(folder / _FILES[0]).get("title") == self.title
+        return False
+
+
+def write(comparison: Comparison, folder: Path) -> None:
+    """Write the files of :meth:`Comparison.save` to a folder that belongs to the comparison."""
+    from d3gd.comparison.figure import draw
+
+    pictures = draw(comparison, [".png", ".pdf"])
+    tables = text.table_csv(comparison).encode(), text.markdown(comparison).encode()
+    files.make_folder(folder)
+    for name, content in zip(_FILES[1:], (*tables, pictures[".png"], pictures[".pdf"]), strict=True):
+        files.write_atomically(folder / name, content)
+    files.write_json(folder / _FILES[0], text.content(comparison))

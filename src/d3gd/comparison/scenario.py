@@ -99,15 +99,19 @@ class FromFile:
     @property
     def title(self) -> str:
         """The tables, in a line."""
-        tables = {name: _in_words(self.experiment.parts.get(name, {})) for name in _TITLED}
-        return ", ".join(f"{words} weights" if name == "weights" else words for name, words in tables.items() if words)
+        tables = {name: self.experiment.parts.get(name, {}) for name in _TITLED}
+        words = {name: _in_words(table) for name, table in tables.items()}
+        of_file = "file" in tables["weights"]
+        words["weights"] = f"weights of {tables['weights']['file']}" if of_file else f"{words['weights']} weights"
+        return ", ".join(filter(None, words.values()))
 
 
 def _in_words(table: Mapping[str, Any]) -> str:
     """Return a table in a line; graphs and absences by their number."""
     words = [str(table["kind"])] if "kind" in table else []
+    words += [f"of {table['file']}"] if "file" in table else []
     for key, value in table.items():
-        if key not in ("kind", "biased"):
+        if key not in ("kind", "file", "biased"):
             many = key in ("graphs", "absences") and isinstance(value, list)
             words.append(f"{len(value)} {key[: -1 if len(value) == 1 else None]}" if many else f"{key}={value}")
     return " ".join(words)

@@ -14,11 +14,12 @@ _LEAST_ALPHA = 1e-6  # already one class per agent; far below, logarithms overfl
 _MOST = 1 << 34  # numbers in one array: 128 GiB
 
 
-def check_sizes(**sizes: Any) -> None:
-    """Raise an error unless all sizes are whole numbers of 1 or more that fit an array."""
-    for name, value in sizes.items():
-        count(name, value, least=1, error=ProblemError)
-        check_room(**{name: value})
+def check_sizes(**sizes: Any) -> list[int]:
+    """Return sizes as Python's integers, or raise an error unless all are 1 or more and fit an array."""
+    found = {name: count(name, value, least=1, error=ProblemError) for name, value in sizes.items()}
+    for name, size in found.items():
+        check_room(**{name: size})
+    return list(found.values())
 
 
 def check_room(**sizes: int) -> None:
@@ -44,7 +45,7 @@ def check_block(block: Ints | Sequence[int] | None, agents: int) -> Ints:
         return np.arange(agents)
     chosen = np.asarray(block)
     if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
-        raise ProblemError(f"block = {block!r}: it must be a non-empty list of agents from 0 to {agents - 1}")
+        raise ProblemError(f"block = {shown(block)}: it must be a non-empty list of agents from 0 to {agents - 1}")
     if chosen.min() < 0 or chosen.max() >= agents:
         wrong = chosen[(chosen < 0) | (chosen >= agents)][0]
         raise ProblemError(f"block holds the agent {wrong}; it must be a list of agents from 0 to {agents - 1}")

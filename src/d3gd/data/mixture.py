@@ -54,7 +54,8 @@ def dirichlet_mixture(
         >>> X.shape, y.shape
         ((1, 100, 10), (1, 100))
     """
-    check_sizes(agents=agents, classes=classes, features=features, samples=samples)
+    sizes = check_sizes(agents=agents, classes=classes, features=features, samples=samples)
+    agents, classes, features, samples = sizes
     count("classes", classes, least=1, most=CLASSES, error=ProblemError)
     concentration, chosen = check_alpha(alpha, agents), check_block(block, agents)
     check_room(agents=chosen.size, samples=samples, features=features)
@@ -80,7 +81,7 @@ def mixture_with_test_set(
     *, test_samples: int, seed: int, classes: int, features: int, **train: Any
 ) -> tuple[Floats, Ints, tuple[Floats, Ints] | None]:
     """The draws of `dirichlet_mixture` and `mixture_test_set` from one seed; None without test samples."""
-    count("test_samples", test_samples, least=0, error=ProblemError)
+    test_samples = count("test_samples", test_samples, least=0, error=ProblemError)
     X, y = dirichlet_mixture(seed=seed, classes=classes, features=features, **train)
     if not test_samples:
         return X, y, None

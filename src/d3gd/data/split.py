@@ -46,7 +46,7 @@ def split_by_label(
         [3, 3, 3]
     """
     X, y = _labelled(X, y)
-    check_sizes(agents=agents)
+    (agents,) = check_sizes(agents=agents)
     if agents > len(y):
         raise ProblemError(f"{len(y)} samples cannot fill {agents} agents; use 1 to {len(y)} agents")
     concentration = check_alpha(alpha, agents)

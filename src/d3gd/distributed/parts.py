@@ -1,6 +1,9 @@
 """A problem whose agents are held by several ranks."""
 
+from contextlib import suppress
 from typing import Any
+
+import numpy as np
 
 from d3gd.arrays import Array, Floats
 from d3gd.data.checks import check_room, check_sizes
@@ -8,6 +11,7 @@ from d3gd.digest import digest
 from d3gd.distributed.halo import Halo
 from d3gd.errors import ProblemError
 from d3gd.problems import Problem
+from d3gd.random import keyed_uniform
 
 
 class SharedProblem(Problem):
@@ -105,7 +109,26 @@ def divided(problem: Any, halo: Halo, n: int) -> tuple[Any, Any]:
     ranks.require_same(str(part.dim), "models of a length")
     known = [part.common(), made.fingerprint() if made is not part else None]
     ranks.require_same(digest(*known), "a problem (kind, settings or data)")
+    if not ranks.any(made is not part):
+        _require_same_maker(problem, halo, part.dim)
     return part, SharedProblem(part, halo, n)
+
+
+def _require_same_maker(make: Any, halo: Halo, dim: int) -> None:
+    """Raise an error if the ranks' functions build different objectives for the same agents; collective.
+
+    All ranks build those of the first few agents, in a number that none of them holds: a function that cannot, because
+    its rank has the data of its own agents only, fails or returns another number, and is trusted.
+    """
+    held = halo.transport.each(np.array(len(halo.block.agents))).tolist()
+    asked = np.arange(next(m for m in range(1, sum(held)) if m not in held))
+    answer = ""
+    with suppress(Exception):
+        made, point = make(asked), np.repeat(keyed_uniform(0, np.arange(1), 0, dim), len(asked), axis=0)
+        if made.agents == len(asked):
+            answer = digest(made.fingerprints(), made.gradients(point, 0))
+    if all(halo.transport.texts(answer)):
+        halo.transport.require_same(answer, "a problem (settings or data of the same agents)")
 
 
 def _require_problem(made: Any, several: bool) -> None:

@@ -26,7 +26,7 @@ class Gradients:
 
     Attributes:
         count: Evaluations per agent so far.
-        trouble: Describes the first non-finite gradient at a point within bounds.
+        trouble: Describes the first non-finite gradient at a point within bounds, or that points were changed.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Gradients:
         Args:
             point: The agents' models.
             k: The iteration.
-            watched: Whether to check that gradients are finite.
+            watched: Whether to check that gradients are finite and their points unchanged.
         """
         self._point, self._k, self._drawn, self._watched = point, k, 0, watched
 
@@ -74,11 +74,12 @@ class Gradients:
         else:
             x, self._point = self._point, None
         self.count += 1
+        before = x.copy() if self._watched else x
         returned = self._evaluate(x, key)
         valid = type(returned) is np.ndarray and returned.dtype == self._dtype and returned.shape == self._shape
         gradients = returned if valid else check_returned(returned, self._shape, self._what)
         if self._watched:
-            self._watch(x, gradients)
+            self._watch(before, x, gradients)
         if valid and not self._copy:
             return gradients
         precise: Floats = gradients.astype(self._dtype, copy=self._copy, subok=False)
@@ -94,11 +95,13 @@ class Gradients:
             raise D3GDError(f"draw = {draw!r}: it must be a whole number of at least 0, or None for all data")
         return draw_key(self._k, int(draw))
 
-    def _watch(self, x: Floats, gradients: Array) -> None:
+    def _watch(self, before: Floats, x: Floats, gradients: Array) -> None:
+        if not self.trouble and not np.array_equal(x, before, equal_nan=True):
+            self.trouble = f"{self._what}(x) changed x, the agents' models; work on a copy"
         finite = np.isfinite(gradients)
         if self.trouble or finite.all():
             return
-        largest = np.abs(x).max(axis=1)
+        largest = np.abs(before).max(axis=1)
         bad = np.flatnonzero((largest <= self._bound) & ~finite.all(axis=1))
         if bad.size:
             row = bad[0]

@@ -93,10 +93,10 @@ def check_samples(X: Array, y: Array, name: str) -> tuple[Floats, Ints]:
     return X, labels
 
 
-def check_test(test: Any) -> tuple[Floats, Ints]:
-    """Return the features and labels of a test set."""
-    if not isinstance(test, (tuple, list)) or len(test) != 2:
-        found = f"a {type(test).__name__}" + (f" of {len(test)}" if isinstance(test, (tuple, list)) else "")
-        raise ProblemError(f"the test set is {found}; give a pair (X, y) of features and labels")
-    X, y = test
-    return check_samples(X, y, "the test set")
+def check_pair(pair: Any, name: str) -> tuple[Floats, Ints]:
+    """Return the features and labels of one agent or of a test set, given as a pair; ``name`` is their owner."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        found = f"a {type(pair).__name__}" + (f" of {len(pair)}" if isinstance(pair, (tuple, list)) else "")
+        raise ProblemError(f"the data of {name} are {found}; give a pair (X, y) of features and labels")
+    X, y = pair
+    return check_samples(X, y, name)

@@ -26,10 +26,9 @@ class Functions(Problem):
         loss: LossFunction | None,
         agent_ids: Ints | None = None,
     ) -> None:
-        check_sizes(agents=agents, dim=dim)
-        self.agents, self.dim = int(agents), int(dim)
+        self.agents, self.dim = check_sizes(agents=agents, dim=dim)
         self.gradient, self.loss_function = gradient, loss
-        self.agent_ids = check_ids(agent_ids, agents)
+        self.agent_ids = check_ids(agent_ids, self.agents)
 
     @property
     def has_loss(self) -> bool:

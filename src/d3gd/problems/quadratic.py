@@ -130,7 +130,7 @@ def quadratic(
         >>> float(np.abs(problem.global_gradients(problem.optimum[None])).max())
         0.0
     """
-    check_sizes(agents=agents, dim=dim)
+    agents, dim = check_sizes(agents=agents, dim=dim)
     if not (is_positive(conditioning) and conditioning >= 1.0):
         raise ProblemError(f"conditioning = {shown(conditioning)}; it is a ratio of eigenvalues, 1 or more")
     conditioning, heterogeneity = float(conditioning), not_negative("heterogeneity", heterogeneity, error=ProblemError)

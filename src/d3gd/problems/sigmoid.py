@@ -11,7 +11,7 @@ from scipy.special import expit
 from d3gd.arrays import CSR, Floats, Ints
 from d3gd.errors import ProblemError
 from d3gd.kernels import Meter
-from d3gd.problems.checks import check_finite, check_ids, check_test
+from d3gd.problems.checks import check_finite, check_ids, check_pair
 from d3gd.problems.classification import LinearClassification, of_mixture, real, row_slices
 from d3gd.validation import count, reals
 
@@ -207,7 +207,7 @@ class _Sums:
 
 
 def _checked(test: tuple[Floats, Ints], features: int, classes: int) -> tuple[Floats, Ints]:
-    X, y = check_test(test)
+    X, y = check_pair(test, "the test set")
     if X.shape[1] != features or y.max() >= classes:
         raise ProblemError(
             f"the test set has {X.shape[1]} features and the label {y.max()}; the agents have {features} features and "

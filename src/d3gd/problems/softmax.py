@@ -9,9 +9,9 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.data.checks import check_room
 from d3gd.errors import ProblemError
-from d3gd.problems.checks import check_ids, check_samples, check_test
+from d3gd.problems.checks import check_ids, check_pair
 from d3gd.problems.classification import LinearClassification, real, row_slices
-from d3gd.validation import CLASSES, count
+from d3gd.validation import CLASSES, count, shown
 
 Part = tuple[Array, Array]
 
@@ -171,14 +171,13 @@ def softmax_regression(
         array([[-0.5 ,  0.75,  0.5 , -0.75],
                [ 0.5 ,  0.5 , -0.5 , -0.5 ]])
     """
-    if not parts:
-        raise ProblemError("parts is empty; pass one pair (X, y) per agent")
+    if not isinstance(parts, Sequence) or not parts:
+        raise ProblemError(f"parts = {shown(parts)}: give a list with one pair (X, y) per agent")
     ids = check_ids(agent_ids, len(parts))
-    named = [(f"agent {agent}", part) for agent, part in zip(ids.tolist(), parts, strict=True)]
-    pairs = [check_samples(X, y, name) for name, (X, y) in named]
-    held_out = None if test is None else check_test(test)
-    everything = pairs if held_out is None else [*pairs, held_out]
-    names = [name for name, _ in named] + ["the test set"]
+    names = [f"agent {agent}" for agent in ids.tolist()] + ["the test set"]
+    pairs = [check_pair(part, name) for part, name in zip(parts, names, strict=False)]
+    everything = pairs if test is None else [*pairs, check_pair(test, names[-1])]
+    held_out = None if test is None else everything[-1]
 
     features = pairs[0][0].shape[1]
     found = class_count([y for _, y in everything]) if classes is None else classes

@@ -8,7 +8,6 @@
 """
 
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,7 +55,7 @@ class Checkpoints:
         self._good = [*self._good, k][-_KEPT:]
         for other in folders(self._folder):
             if int(other.name) not in self._good:
-                shutil.rmtree(other, ignore_errors=True)
+                files.remove_folder(other)
 
     def newest(self) -> Checkpoint | None:
         """Return the newest valid checkpoint, or None; raise an error if it is of another experiment."""

@@ -62,6 +62,21 @@ def remove(path: Path) -> None:
         raise RecordError(f"{path} cannot be replaced ({error.strerror}); choose another folder with --out") from error
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that it holds, as far as possible.
+
+    A signal may interrupt it anywhere. ``shutil.rmtree`` may then close a descriptor twice, and raise an OSError that
+    hides the signal.
+    """
+    with contextlib.suppress(OSError):
+        for path in [folder / name for name in os.listdir(folder)]:  # noqa: PTH208 - no iterator to leave open
+            if path.is_dir() and not path.is_symlink():
+                remove_folder(path)
+            else:
+                path.unlink(missing_ok=True)
+        folder.rmdir()
+
+
 def sync(folder: Path) -> None:
     """Flush a folder's entries to disk, if the system supports it."""
     with contextlib.suppress(OSError):

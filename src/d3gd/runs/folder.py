@@ -19,7 +19,6 @@ import hashlib
 import io
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -206,7 +205,7 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
         for name in (_INPUTS, _CHECKPOINTS):
-            shutil.rmtree(self.path / name, ignore_errors=True)
+            files.remove_folder(self.path / name)
 
 
 def write_result(

@@ -52,11 +52,13 @@ class Lock:
             return False
 
     def release(self) -> None:
-        """Remove the file and release the lock."""
+        """Remove the file and release the lock; may be repeated, since a signal may interrupt it at any point."""
         if self.holds():
             with contextlib.suppress(OSError):
                 self._path.unlink()
-        os.close(self._file)
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _opened(self) -> int:
         try:

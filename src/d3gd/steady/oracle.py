@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph, require_graph
@@ -17,7 +18,7 @@ from d3gd.errors import D3GDError
 from d3gd.spectrum import as_weights, perron
 from d3gd.steady.planner import Planner
 from d3gd.steady.state import SteadyState, mixing
-from d3gd.validation import constant, one_of, rows_per_agent, within
+from d3gd.validation import constant, one_of, rows_per_agent, within, without_overflow
 from d3gd.weights import check, metropolis, uniform
 
 Combine: TypeAlias = Literal["before", "after"]
@@ -25,9 +26,11 @@ Combine: TypeAlias = Literal["before", "after"]
 DENSE_UP_TO = 2000  # agents; the systems here take n x n arrays and O(n^3) operations
 
 _ROUNDING = 1e-26  # relative to the squared gradients: below, a disagreement is rounding
+ONE_THREAD = 300  # agents: up to so many, threads of BLAS cost more than they gain
 _RANGE = 6.0  # range of a weight's logarithm: weights stay above about 1e-6, so that the graph stays connected
 
 
+@without_overflow
 def steady_deviation(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> Floats:
     r"""Return the steady deviations from the weighted mean :math:`\sum_i \pi_i x_i` under constant gradients.
 
@@ -59,6 +62,7 @@ def steady_deviation(A: CSR | Floats, G: Floats, step_size: float, combine: Comb
     return steady.D_c - steady.pi @ steady.D_c
 
 
+@without_overflow
 def steady_disagreement(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> float:
     r"""Return the steady disagreement under constant gradients, :math:`\frac2n \|D_c\|_F^2`.
 
@@ -79,6 +83,7 @@ def steady_disagreement(A: CSR | Floats, G: Floats, step_size: float, combine: C
     return float(2 / len(G) * np.sum(steady.D_c**2))
 
 
+@without_overflow
 def steady_gradient(A: CSR | Floats, G: Floats, step_size: float, combine: Combine = "before") -> Floats:
     r"""Return the exact derivative of :func:`steady_disagreement` along every edge, in closed form.
 
@@ -198,9 +203,10 @@ def optimal_weights(
     quiet = np.zeros(graph.n)
     options = {"maxiter": 5000, "maxfun": 10000, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-8}
     candidates = []
-    for A in starts:
-        theta = np.log(np.maximum(A.data, math.exp(-_RANGE)))
-        candidates += [A.data, planner.minimise(theta, G / size, quiet, 1.0, options)]
+    with threadpool_limits(1 if graph.n <= ONE_THREAD else None, "blas"):
+        for A in starts:
+            theta = np.log(np.maximum(A.data, math.exp(-_RANGE)))
+            candidates += [A.data, planner.minimise(theta, G / size, quiet, 1.0, options)]
     costs = [planner.network_cost(a, G / size, quiet, 1.0)[0] for a in candidates]
     best = graph.matrix(candidates[int(np.argmin(costs))])
     return OptimalWeights(best, steady_disagreement(best, G, step_size, combine), before)

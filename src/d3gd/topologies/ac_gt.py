@@ -9,10 +9,11 @@ from d3gd.digraph import Digraph, as_count, require_graph
 from d3gd.random import keyed_uniform
 from d3gd.rules.pruning import given_up, order, require_pruning
 from d3gd.topologies.base import Topology
-from d3gd.validation import WHOLE, rows_per_agent
+from d3gd.validation import WHOLE, rows_per_agent, without_overflow
 from d3gd.weights import metropolis
 
 
+@without_overflow
 def ac_gt(graph: Digraph, values: Array, *, prune: float = 0.5, sharpness: float = math.inf, seed: int = 0) -> Topology:
     r"""Prune an undirected graph's links between agents with similar values, once.
 

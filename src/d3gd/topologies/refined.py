@@ -1,15 +1,16 @@
 """Offline refinement: weights planned once for the gradients at one point, for any method."""
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from d3gd.arrays import CSR, Array, Floats
 from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import D3GDError, ProblemError
 from d3gd.problems.base import Problem
 from d3gd.problems.checks import check_returned
-from d3gd.steady.oracle import DENSE_UP_TO, Combine
+from d3gd.steady.oracle import DENSE_UP_TO, ONE_THREAD, Combine
 from d3gd.steady.planner import Planner
-from d3gd.validation import one_of, reals, rows_per_agent, within
+from d3gd.validation import one_of, reals, rows_per_agent, within, without_overflow
 from d3gd.weights import check, metropolis
 
 _DRAWS = 8  # mini-batches from which the gradients' variance is estimated
@@ -17,6 +18,7 @@ _OPTIONS = {"maxiter": 2000, "maxfun": 4000, "maxcor": 30, "ftol": 1e-11, "gtol"
 _NO_GAIN = 1e-26  # relative to the squared gradients: smaller values are rounding
 
 
+@without_overflow
 def refined(
     graph: Digraph,
     data: Problem | Array,
@@ -94,7 +96,8 @@ def refined(
         return planner(0.0).network_cost(a, G, variance, 1.0)[0]
 
     for floor in (least, 0.0):
-        a = planner(floor).minimise(theta, G, variance, 1.0, _OPTIONS)
+        with threadpool_limits(1 if graph.n <= ONE_THREAD else None, "blas"):
+            a = planner(floor).minimise(theta, G, variance, 1.0, _OPTIONS)
         if predicted(a) < predicted(a0):
             return check(graph.matrix(a), graph)
     return first

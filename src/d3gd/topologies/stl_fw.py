@@ -6,13 +6,14 @@ from d3gd.arrays import Array, Floats
 from d3gd.digraph import Digraph, as_count
 from d3gd.errors import GraphError, ProblemError
 from d3gd.topologies.base import Topology
-from d3gd.validation import patience, rows_per_agent, within
+from d3gd.validation import patience, rows_per_agent, within, without_overflow
 
 _SUMS = 1e-6  # tolerance of row sums of proportions
 _MOST = 1e100  # of lam: the objective holds its product with n
 _SETTLED = 1e-14  # relative to the objective: for smaller gains, rounding would choose the links
 
 
+@without_overflow
 def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
     r"""Learn sparse doubly stochastic weights from class proportions: sparse topology learning by Frank-Wolfe.
 
@@ -70,6 +71,7 @@ def stl_fw(proportions: Array, budget: int, *, lam: float = 0.1) -> Topology:
     return Topology(graph, graph.matrix(W[graph.targets, graph.sources]))
 
 
+@without_overflow
 def stl_fw_objective(weights: Array, proportions: Array, *, lam: float = 0.1) -> float:
     r"""Return :math:`g(W)`, the objective of :func:`stl_fw`; 0 for exact averaging over all agents.
 

@@ -86,6 +86,23 @@ def test_a_wrong_one_is_caught(method):
     assert CAUGHT[method] <= {check.name for check in report.failures}, report
 
 
+def test_a_method_whose_agents_never_exchange_is_told_so():
+    class Alone(Sound):
+        def step(self, net, gradient, s, k):
+            return s._replace(x=s.x - self.step_size * gradient())
+
+    class Seldom(Sound):
+        def step(self, net, gradient, s, k):
+            return super().step(net, gradient, s, k) if k % 10 == 9 else Alone.step(self, net, gradient, s, k)
+
+    alone, seldom = (
+        next(check for check in d3gd.check_method(method, show=False).checks if "messages" in check.name)
+        for method in (Alone(), Seldom())
+    )
+    assert (alone.verdict, seldom.verdict) == ("skipped", "passed")
+    assert "never exchanges" in alone.detail
+
+
 def test_the_table_says_what_failed(capsys):
     d3gd.check_method(ClaimsExact())
     table = capsys.readouterr().out

@@ -138,6 +138,14 @@ def test_what_the_network_does_to_messages_is_named_in_the_title(tmp_path, condi
     assert title == "ring n=4, metropolis weights, quadratic dim=3" + words
 
 
+def test_a_title_names_each_file_once_for_what_it_gives(tmp_path):
+    (tmp_path / "links.csv").write_text("source,target,weight\n0,1,0.5\n1,0,0.25\n")
+    path = tmp_path / "experiment.toml"
+    path.write_text('[graph]\nkind = "edges"\nfile = "links.csv"\n[problem]\nkind = "quadratic"\ndim = 3\n')
+    title = FromFile(load(path, optional=("algorithm", "iterations"))).title
+    assert title == "edges of links.csv, weights of links.csv, quadratic dim=3"
+
+
 def test_graphs_that_take_turns_are_counted_in_the_title():
     graph = d3gd.graphs.ring(4)
     turns = d3gd.Conditions(graphs=[graph, graph])

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.helpers.comparing import Watch, compared
+from tests.helpers.notebooks import notebook
 
 PARENT = """
 import d3gd
@@ -95,45 +96,18 @@ def test_a_file_whose_parent_class_was_mended_is_run_again(tmp_path):
     assert values[0] == values[1] != values[2]
 
 
-@pytest.fixture
-def cell(tmp_path):
-    """Run a cell of a notebook in a kernel of its own, and return what it printed."""
-    pytest.importorskip("ipykernel", reason="a notebook needs ipykernel")
-    manager = pytest.importorskip("jupyter_client.manager", reason="a notebook needs jupyter_client")
-    kernel = manager.KernelManager(kernel_name="python3")
-    kernel.start_kernel(cwd=str(tmp_path))
-    client = kernel.blocking_client()
-
-    def run(code):
-        printed = []
-
-        def heard(message):
-            printed.append(message["content"].get("text", "") if message["msg_type"] == "stream" else "")
-
-        reply = client.execute_interactive(code, timeout=120, output_hook=heard)["content"]
-        assert reply["status"] == "ok", reply
-        return "".join(printed)
-
-    try:
-        client.start_channels()
-        client.wait_for_ready(timeout=60)
-        yield run
-    finally:
-        client.stop_channels()
-        kernel.shutdown_kernel(now=True)
-
-
-def test_a_class_that_is_mended_in_a_notebook_is_run_again(tmp_path, cell):
+def test_a_class_that_is_mended_in_a_notebook_is_run_again(tmp_path):
     watch = Watch(tmp_path / "comparison")
-    cell(PARENT)
-    cell(MINE)
-    before = float(cell(COMPARED))
-    assert watch.made() == RUNS
-    cell("unrelated = 1\n")
-    cell(MINE)  # executed again as it was
-    assert float(cell(COMPARED)) == before
-    assert watch.made() == 0
-    cell(PARENT.replace(*MENDED))
-    cell(MINE)
-    assert float(cell(COMPARED)) != before
-    assert watch.made() == RUNS
+    with notebook(tmp_path) as book:
+        book.run(PARENT)
+        book.run(MINE)
+        before = float(book.run(COMPARED))
+        assert watch.made() == RUNS
+        book.run("unrelated = 1\n")
+        book.run(MINE)  # executed again as it was
+        assert float(book.run(COMPARED)) == before
+        assert watch.made() == 0
+        book.run(PARENT.replace(*MENDED))
+        book.run(MINE)
+        assert float(book.run(COMPARED)) != before
+        assert watch.made() == RUNS

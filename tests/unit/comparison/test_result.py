@@ -65,6 +65,24 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
     assert path.is_dir() or path.read_text() == "{}"
 
 
+def test_saving_replaces_an_earlier_version_and_nothing_else(tmp_path, blank):
+    found = compared(iterations=4, seeds=1, steps=[0.1])
+    (tmp_path / "notes.txt").write_text("mine")
+    found.save(tmp_path)
+    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    found.save(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == written.keys()
+    other = replace(found, title="another network")
+    with pytest.raises(RecordError, match="nothing is overwritten"):
+        other.save(tmp_path)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign/compare.csv").write_text("mine")
+    with pytest.raises(RecordError, match=r"'compare\.csv'"):
+        found.save(tmp_path / "foreign")
+    assert [path.read_text() for path in (tmp_path / "foreign").iterdir()] == ["mine"]
+    assert all((tmp_path / name).read_bytes() == content for name, content in written.items())
+
+
 def test_a_method_that_was_changed_is_run_again(tmp_path, blank):
     watch = Watch(tmp_path)
     compared(methods={"mine": lambda gamma: d3gd.DiDGD(step_size=gamma)}, only=["mine"], out=tmp_path)

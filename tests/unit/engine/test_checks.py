@@ -117,6 +117,15 @@ def test_a_problem_whose_gradients_do_not_fit_is_told_what(change, words):
     refused(words, problem=Given(change), metrics={"k": lambda s: s.k})
 
 
+def test_a_problem_that_changes_the_models_is_told_so_whatever_is_recorded():
+    class Changing(Given):
+        def gradients(self, x, k=None):
+            x -= 1.0
+            return x
+
+    refused(r"Changing\.gradients\(x\) changed x", problem=Changing(None), metrics={"k": lambda s: s.k})
+
+
 def spoiled(g, k):
     """Infinite for one agent at one late iteration."""
     return np.where((np.arange(4) == 1)[:, None], np.inf, g) if k == 37 else g

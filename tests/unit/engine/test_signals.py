@@ -9,6 +9,7 @@ import textwrap
 import numpy as np
 
 import d3gd
+from tests.helpers.notebooks import notebook
 
 SCRIPT = """
 import os, signal, d3gd
@@ -42,6 +43,26 @@ def test_an_interrupt_at_the_prompt_returns_the_result_so_far(tmp_path):
     resumed = d3gd.run(*straight(), iterations=100, out=tmp_path / "run", resume=True)
     assert resumed.status == "completed"
     assert np.array_equal(resumed.x, d3gd.run(*straight(), iterations=100).x)
+
+
+CELL = """
+import d3gd, numpy
+graph, problem = d3gd.graphs.ring(4), d3gd.problems.quadratic(agents=4, dim=2)
+def tell(snapshot):
+    if snapshot.k == 20: print("underway", flush=True)
+
+result = d3gd.run(d3gd.DiDGD(step_size=0.05), graph, problem, iterations=10**9, callbacks=[tell], metrics=["gradients"])
+"""
+
+
+def test_an_interrupt_in_a_notebook_returns_the_result_so_far(tmp_path):
+    with notebook(tmp_path) as book:
+        for stop in (book.interrupt, book.request_interrupt):
+            book.run(CELL, when="underway", then=stop)
+            status, k = book.run("numpy.save('x.npy', result.x); print(result.status, result.iterations[-1])").split()
+            assert status == "interrupted"
+            assert np.array_equal(np.load(tmp_path / "x.npy"), d3gd.run(*straight(), iterations=int(k), every=int(k)).x)
+            (tmp_path / "x.npy").unlink()
 
 
 def test_an_interrupt_of_a_script_is_raised(tmp_path):

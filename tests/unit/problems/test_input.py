@@ -81,7 +81,11 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "conditioning in words": (lambda: quadratic(agents=3, dim=2, conditioning="bad"), "conditioning = 'bad'"),
     "too many classes": (lambda: softmax_regression([GOOD], classes=2**62), "an array may hold"),
     "too long models": (lambda: quadratic(agents=2, dim=2**31), "an array may hold"),
-    "no parts": (lambda: softmax_regression([]), "parts is empty"),
+    "no parts": (lambda: softmax_regression([]), r"parts = \[\]"),
+    "parts that are no list": (lambda: softmax_regression(lambda agent: GOOD), "parts = <function"),
+    "a part that is no pair": (lambda: softmax_regression([GOOD, GOOD[0]]), "the data of agent 1 are a ndarray"),
+    "a part of three": (lambda: softmax_regression([(*GOOD, GOOD[1])]), "the data of agent 0 are a tuple of 3"),
+    "a test set that is no pair": (lambda: softmax_regression([GOOD], test=[]), "the data of the test set are a list"),
     "ids": (lambda: softmax_regression([GOOD], agent_ids=[1, 2]), "one integer per agent"),
     "nan quadratic": (
         lambda: Quadratic(np.stack([np.eye(2)] * 2), with_nan(np.ones((2, 2)), (1, 0))),
@@ -117,9 +121,11 @@ def test_numbers_may_be_those_of_numpy():
     kinds = {"agents": np.int64, "alpha": np.float32, "seed": np.uint8, "regularization": np.float64, "batch": np.int32}
     numpys = {name: kinds[name](value) for name, value in plain.items()}
     for make in (sigmoid_classification, mixture_classification, digits_classification):
-        one, other = make(**plain), make(**numpys)
-        assert one.fingerprint() == other.fingerprint()
-        assert json.dumps(one.describe()) == json.dumps(other.describe())
+        one = make(**plain)
+        for others in (numpys, {name: np.array(value) for name, value in plain.items()}):
+            other = make(**others)
+            assert one.fingerprint() == other.fingerprint()
+            assert json.dumps(one.describe()) == json.dumps(other.describe())
     one, other = quadratic(agents=3, dim=2), quadratic(agents=np.int8(3), dim=np.int64(2), conditioning=np.float32(10))
     assert json.dumps(one.describe()) == json.dumps(other.describe())
 

@@ -2,8 +2,11 @@
 
 import csv
 import dataclasses
+import itertools
 import json
 import re
+import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +17,8 @@ from scipy.sparse import load_npz, save_npz
 
 import d3gd
 from d3gd.errors import RecordError, SettingsError
-from d3gd.runs.files import read_arrays, read_metrics, replacing, write_arrays, write_metrics
+from d3gd.runs.files import read_arrays, read_metrics, remove_folder, replacing, write_arrays, write_metrics
+from d3gd.runs.lock import Lock
 from tests.helpers.folders import GRAPH, METHOD, PROBLEM, contents, dying_at, run, same
 
 # What is written --------------------------------------------------------------------------------------------------
@@ -285,3 +289,48 @@ def test_pickles_are_never_read(tmp_path):
     np.savez(tmp_path / "evil.npz", x=np.array([{"a": 1}], dtype=object))
     with pytest.raises(RecordError, match="cannot be read"):
         read_arrays(tmp_path / "evil.npz")
+
+
+class Signal(BaseException):
+    """What the handler of a signal raises."""
+
+
+def interrupted(action, line):
+    """Call a function whose given line, counted as they are executed, is interrupted."""
+    executed = itertools.count()
+
+    def trace(frame, event, argument):
+        if not any(part in frame.f_code.co_filename for part in ("d3gd", "pathlib", "contextlib")):
+            return None  # such as finalizers, whose exceptions are ignored
+        if event == "line" and next(executed) == line:
+            raise Signal
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("what", ["folder", "lock"])
+def test_a_signal_may_interrupt_the_removal_of_folders_and_locks_anywhere(tmp_path, what):
+    for line in itertools.count():
+        if what == "lock":
+            held, left = Lock(tmp_path / "lock"), tmp_path / "lock"
+            remove = held.release
+        else:
+            left = tmp_path / "folder"
+            (left / "inner").mkdir(parents=True, exist_ok=True)
+            (left / "inner/file").touch()
+            remove = partial(remove_folder, left)
+        try:
+            interrupted(remove, line)
+        except Signal:
+            remove()
+            assert not left.exists()
+        else:
+            break
+    assert line > 5
+    assert not left.exists()
