@@ -7,7 +7,7 @@ from importlib.util import find_spec
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 TORCH = find_spec("torch") is not None
 
-collect_ignore = [] if TORCH else ["src/d3gd/torch.py", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]
+collect_ignore = [] if TORCH else ["src/d3gd/torch", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -35,6 +35,10 @@ class TransportError(D3GDError):
     """Ranks that cannot reach each other, or whose messages do not match."""
 
 
+class DivergedError(D3GDError):
+    """A model whose numbers are no longer finite."""
+
+
 class PatienceWarning(UserWarning):
     """Warns of a long computation before it begins."""
 

@@ -28,7 +28,7 @@ VOCABULARY = [
 ]
 RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots"}
 ABOVE = RUNNING | {"problems", "data", "theory"}
-TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "torch", "__init__", "__main__"}
+TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "__init__", "__main__"}
 PACKAGES = {
     "algorithms",
     "rules",
@@ -47,6 +47,7 @@ PACKAGES = {
     "comparison",
     "reproduce",
     "cli",
+    "torch",
 }
 
 

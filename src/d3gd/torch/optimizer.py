@@ -1,0 +1,336 @@
+"""A PyTorch optimizer for one agent per process."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from threadpoolctl import ThreadpoolController
+
+from d3gd import __version__
+from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.identity import describe
+from d3gd.arrays import Array, Floats
+from d3gd.digest import digest
+from d3gd.engine.checks import require_state
+from d3gd.engine.gradients import Gradients
+from d3gd.errors import D3GDError, DivergedError, SettingsError
+from d3gd.network import Network
+from d3gd.schedules import at
+from d3gd.state import flatten, restore
+from d3gd.torch import step_sizes
+from d3gd.torch.agreement import EVERY, Agreed, agree
+from d3gd.torch.checks import require_computable, require_fitting, require_one_agent, require_real, require_same_agent
+from d3gd.torch.networks import Following
+from d3gd.torch.rows import gathered, gradient, parts, write
+
+_PREFIX = "state."  # of the algorithm's arrays in a state_dict
+_VERSION = 16  # bytes of a version in it
+
+
+class DecentralizedOptimizer(torch.optim.Optimizer):
+    r"""An optimizer that trains one agent's model jointly with its neighbours', one agent per process.
+
+    Every process runs the same script: ``loss.backward()`` on its own data, then ``step()``, which exchanges models
+    with the neighbours as the algorithm requires and writes the new model into the parameters. Steps are collective:
+    all processes take the same number of them, or use :meth:`join`. Now and then they compare their iteration and
+    ``lr``, and a difference is an error.
+
+    All trainable parameters together are the agent's model, regardless of their groups; a parameter without a gradient
+    has gradient zero, and is mixed like all others. The algorithm owns the model: changing parameters other than by
+    ``step`` is an error, and so is freezing or unfreezing them later. Buffers, such as running statistics, stay with
+    the process; see :meth:`mix_buffers`.
+
+    The step size is the algorithm's, and every group's ``lr`` shows it. If it is a constant, ``lr`` may be changed, as
+    the schedulers of ``torch.optim.lr_scheduler`` do: equally in all groups and processes. A step with ``lr = 0`` moves
+    and sends nothing. With ``torch.amp.GradScaler``, a step that one process must skip is skipped by all.
+
+    Args:
+        params: The parameters, or groups of them. Frozen ones (``requires_grad=False``) are ignored.
+        algorithm: The method, e.g. ``d3gd.PerronD3GD(step_size=0.1)``.
+        network: This process's agent, from :func:`network`.
+        same_start: Whether all agents start from the parameters of the first process, not each from its own.
+
+    Attributes:
+        algorithm: The method.
+        network: This process's agent and its links.
+        agent: The index of the agent.
+        iteration: The number of steps, including skipped ones.
+        skipped: The number of steps that were skipped by all, or had ``lr = 0``.
+        status: ``"running"``, or ``"diverged"`` after a step that would have made the model NaN or infinite.
+
+    Example:
+        Under ``torchrun --nproc-per-node 4``::
+
+            with d3gd.transports.connect() as transport:
+                net = d3gd.torch.network(d3gd.graphs.exponential(4), transport=transport)
+                opt = d3gd.torch.DecentralizedOptimizer(
+                    model.parameters(), algorithm=d3gd.PerronD3GD(step_size=0.1), network=net
+                )
+                for inputs, target in loader:
+                    opt.zero_grad()
+                    loss(model(inputs), target).backward()
+                    opt.step()
+    """
+
+    status: Literal["running", "diverged"] = "running"
+    _step_supports_amp_scaling = True  # so that GradScaler calls step() in any case, and says what it found
+    _made = False
+    _together = _out = False  # in join(); out of data in it
+    _asked = False  # whether the next step compares in any case
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        algorithm: Algorithm[Any],
+        network: Network,
+        *,
+        same_start: bool = True,
+    ) -> None:
+        transport = network.halo.transport
+        with transport.together():
+            require_one_agent(algorithm, network)
+            network.permit(algorithm.needs)
+            size = getattr(algorithm, "step_size", None)
+            super().__init__(params, {} if size is None else {"lr": at(size, 0)})
+            step_sizes.require_known(self.param_groups)
+            self.algorithm, self.network, self.agent = algorithm, network, int(network.agents[0])
+            self.iteration = self.skipped = 0
+            self._made = True
+            self._trained = self._trainable()
+            require_real(self._trained)
+            if isinstance(network, Following):
+                network.follow(self._trained)
+        self._dim = sum(p.numel() for p in self._trained)
+        given = network.given
+        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._dim]
+        plan += [str(network.dtype), same_start, len(self.param_groups)]
+        transport.require_same(digest(*plan), "an algorithm, network, or number, groups or precision of parameters")
+        x0 = gathered(self._trained, network.dtype)
+        if same_start:
+            others = range(1, transport.ranks)
+            first = transport.rank == 0
+            transport.swap(dict.fromkeys(others, x0) if first else {}, {} if first else {0: x0}, f"start {x0.dtype}")
+        self._blas = ThreadpoolController()
+        with self._blas.limit(limits=1, user_api="blas"):
+            self._memory = algorithm.init(network, x0)
+        require_state(algorithm, network, self._memory, self._dim, type(algorithm).__name__, "init")
+        write(algorithm.point(self._memory), self._trained)
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Use the gradients of ``backward``, exchange, and write the new model to the parameters.
+
+        Args:
+            closure: Computes the loss and its gradients, as for any optimizer of PyTorch. Methods that send models
+                before gradients, such as Di-DGD, have messages in flight meanwhile. A method that evaluates gradients
+                at other points, ``gradient(x)``, needs a closure, which then finds these points in the parameters and
+                chooses the data.
+
+        Returns:
+            The result of the first call of the closure.
+
+        Raises:
+            DivergedError: The new model would not be finite; parameters and state stay as they are.
+        """
+        self._require_untouched()
+        k = self.iteration - self.skipped
+        algorithm = step_sizes.current(self.algorithm, self.param_groups, k)
+        agreed = self._agreed()
+        if agreed.finished:
+            self._together = False
+            return None
+        losses: list[float] = []
+        if agreed.skip or algorithm is None:
+            if closure is not None:
+                self._call(closure, losses)
+            self.skipped += 1
+        else:
+            self._memory = self._stepped(algorithm, closure, losses, k)
+            write(algorithm.point(self._memory), self._trained)
+        self.iteration += 1
+        step_sizes.show(self.algorithm, self.param_groups, self.iteration - self.skipped)
+        return losses[0] if losses else None
+
+    def _stepped(
+        self, algorithm: Algorithm[Any], closure: Callable[[], float] | None, losses: list[float], k: int
+    ) -> Any:
+        """Return the state after iteration ``k``."""
+        here = algorithm.point(self._memory)
+
+        def evaluate(x: Floats, key: int | None) -> Floats:
+            if self._out:
+                return np.zeros_like(here)
+            require_computable(elsewhere=x is not here, whole=key is None, closure=closure is not None)
+            if x is not here:
+                write(x, self._trained)
+            if closure is not None:
+                self._call(closure, losses)
+            found = gathered([gradient(p) for p in self._trained], self.network.dtype)
+            if x is not here:
+                write(here, self._trained)
+            self._require_finite(found, k)  # before it is sent to others
+            return found
+
+        gradients = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self.network.agents)
+        gradients.begin(here, k)
+        # As in d3gd.run: one thread keeps results bitwise equal, and divergence shows in the numbers.
+        with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            memory = algorithm.step(self.network, gradients, self._memory, k)
+        self._require_finite(algorithm.point(memory), k)
+        if closure is not None and not losses:
+            gradients()  # a caller expects its closure to be called
+        if k == 0:
+            require_state(algorithm, self.network, memory, self._dim, type(algorithm).__name__, "step")
+        return memory
+
+    @contextmanager
+    def join(self, *schedulers: Any) -> Iterator[None]:
+        """Let processes take different numbers of steps: one that is out of data goes on for the sake of the others.
+
+        It sends, receives and mixes, with gradients of zero, until all are out of data. Within, each step begins with
+        one small message to every other process. All processes enter it together, e.g. once per epoch::
+
+            for epoch in range(epochs):
+                with opt.join():
+                    for inputs, target in loader:  # of any length, also empty
+                        ...
+                        opt.step()
+
+        Args:
+            *schedulers: Schedulers that are stepped after every batch; they are stepped with the added steps, too.
+        """
+        if self._together:
+            raise SettingsError("join is entered already; enter it once around the loop over batches")
+        self._together = True
+        try:
+            yield
+            self._out = True
+            while True:
+                self.step()
+                if not self._together:
+                    break
+                for scheduler in schedulers:
+                    scheduler.step()
+        finally:
+            self._together = self._out = False
+
+    def mix_buffers(self, module: torch.nn.Module) -> None:
+        """Average the module's real buffers, such as running statistics, with those of the in-neighbours, once.
+
+        Not done automatically, since agents see different data and so have different statistics. Collective: all
+        processes call it. Repeated calls converge to a common (weighted) average.
+
+        Args:
+            module: The module, of equal structure on all processes.
+        """
+        buffers = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
+        if buffers:
+            a = self.algorithm.weights(self.network, self._memory)
+            received = self.network.exchange(buffers=gathered(buffers, self.network.dtype)).buffers
+            write(self.network.mix(a, received), buffers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of this process's agent, including its model, as named tensors.
+
+        Each process saves its own; ``torch.load(..., weights_only=True)`` and safetensors read it.
+        """
+        arrays = {_PREFIX + name: array for name, array in flatten(self._memory).items()}
+        arrays |= self._facts()
+        return {name: torch.tensor(array) for name, array in arrays.items()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue exactly from the point of :meth:`state_dict`, including parameters.
+
+        Collective: every process loads the state that it saved, all of them of the same iteration.
+
+        Args:
+            state_dict: The result of this agent's :meth:`state_dict`.
+        """
+        transport = self.network.halo.transport
+        agree(transport, "loads a state", 0, [0.0] * len(self.param_groups))
+        arrays = {name: tensor.detach().cpu().numpy().copy() for name, tensor in state_dict.items()}
+        own = {name: torch.tensor(array).numpy() for name, array in flatten(self._memory).items()}
+        wanted: dict[str, Array] = {_PREFIX + name: array for name, array in own.items()}
+        wanted |= self._facts()
+        with transport.together():
+            require_fitting(arrays, wanted)
+            require_same_agent(int(arrays["agent"]), self.agent)
+        transport.require_same(arrays["version"].tobytes().decode(), "a state of a version of d3gd")
+        agree(transport, "loads a state", int(arrays["iteration"]), arrays["lr"].tolist())
+        self._memory = restore(self._memory, {name: arrays[_PREFIX + name] for name in own})
+        self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
+        self.network.bytes_sent = int(arrays["bytes_sent"])
+        step_sizes.load(self.param_groups, arrays)
+        self._asked = True
+        write(self.algorithm.point(self._memory), self._trained)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group during construction; afterwards the model's length is fixed."""
+        if self._made:
+            raise SettingsError("a model in training cannot grow; pass all groups of parameters to the constructor")
+        super().add_param_group(param_group)
+
+    def _trainable(self) -> list[torch.Tensor]:
+        return [p for group in self.param_groups for p in group["params"] if p.requires_grad]
+
+    def _facts(self) -> dict[str, Array]:
+        """What a state has besides the algorithm's arrays."""
+        counts = {"agent": self.agent, "iteration": self.iteration, "skipped": self.skipped}
+        counts["bytes_sent"] = self.network.bytes_sent
+        facts: dict[str, Array] = {name: np.array(value) for name, value in counts.items()}
+        facts["version"] = np.frombuffer(__version__.encode().ljust(_VERSION)[:_VERSION], dtype=np.uint8)
+        return facts | step_sizes.arrays(self.param_groups)
+
+    def _call(self, closure: Callable[[], float], losses: list[float]) -> None:
+        with torch.enable_grad():
+            losses.append(closure())
+
+    def _agreed(self) -> Agreed:
+        """Compare with the other ranks where it is due, and undo a loss scale."""
+        overflow, scale = getattr(self, "found_inf", None), getattr(self, "grad_scale", None)  # set by GradScaler
+        if not (self._together or self._asked or overflow is not None or self.iteration % EVERY == 0):
+            return Agreed()
+        self._asked = False
+        skip = overflow is not None and bool(overflow)
+        sizes = step_sizes.arrays(self.param_groups)["lr"].tolist()
+        transport = self.network.halo.transport
+        agreed = agree(transport, "takes a step", self.iteration, sizes, skip=skip, out=self._out)
+        if scale is not None and not agreed.skip:
+            for parameter in self._trained:
+                if parameter.grad is not None:
+                    parameter.grad.div_(scale)
+        return agreed
+
+    def _require_finite(self, row: Floats, k: int) -> None:
+        finite = bool(np.isfinite(row).all())
+        self.status = "running" if finite else "diverged"
+        if not finite:
+            raise DivergedError(
+                f"step {k} would make the model NaN or infinite; the parameters keep their last values: try a smaller "
+                "step size, or look for such numbers in the data, the loss and the gradients"
+            )
+
+    def _require_untouched(self) -> None:
+        """Raise an error if other code has changed the parameters, or which of them are trainable."""
+        changed = {id(p) for p in self._trainable()} ^ {id(p) for p in self._trained}
+        for parameter in (p for group in self.param_groups for p in group["params"] if id(p) in changed):
+            raise SettingsError(
+                f"a parameter of shape {tuple(parameter.shape)} was {'un' * parameter.requires_grad}frozen after the "
+                "optimizer was created, and its model cannot change; create a new optimizer on all ranks"
+            )
+        point = self.algorithm.point(self._memory)
+        for parameter, expected in zip(self._trained, parts(point, self._trained), strict=True):
+            found, kept = parameter.detach(), expected.to(parameter.device, parameter.dtype)
+            if not (torch.equal(found, kept) or torch.allclose(found, kept, rtol=0, atol=0, equal_nan=True)):
+                raise D3GDError(
+                    f"a parameter of shape {tuple(found.shape)} was changed since the last step; the optimizer keeps "
+                    "the model and would overwrite it: load its state_dict too, or create a new optimizer"
+                )
