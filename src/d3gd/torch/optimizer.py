@@ -15,15 +15,25 @@ from d3gd.arrays import Array, Floats
 from d3gd.digest import digest
 from d3gd.engine.checks import require_state
 from d3gd.engine.gradients import Gradients
-from d3gd.errors import D3GDError, DivergedError, SettingsError
+from d3gd.errors import DivergedError, SettingsError
 from d3gd.network import Network
-from d3gd.schedules import at
 from d3gd.state import flatten, restore
-from d3gd.torch import step_sizes
 from d3gd.torch.agreement import EVERY, Agreed, agree
-from d3gd.torch.checks import require_computable, require_fitting, require_one_agent, require_real, require_same_agent
+from d3gd.torch.checks import (
+    require_computable,
+    require_finite,
+    require_fitting,
+    require_local,
+    require_one_agent,
+    require_real,
+    require_same_agent,
+    require_untouched,
+    trainable,
+)
+from d3gd.torch.local import PREFIX, Local, Make
 from d3gd.torch.networks import Following
-from d3gd.torch.rows import gathered, gradient, parts, write
+from d3gd.torch.plain import Plain, sizes
+from d3gd.torch.rows import gathered, unscale, write
 
 _PREFIX = "state."  # of the algorithm's arrays in a state_dict
 _VERSION = 16  # bytes of a version in it
@@ -51,6 +61,9 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         algorithm: The method, e.g. ``d3gd.PerronD3GD(step_size=0.1)``.
         network: This process's agent, from :func:`network`.
         same_start: Whether all agents start from the parameters of the first process, not each from its own.
+        local: Creates an optimizer of PyTorch, given ``params``, e.g. ``lambda p: torch.optim.AdamW(p, lr=1e-3)``. What
+            it would add to the parameters takes the place of the algorithm's step size times gradient; the algorithm
+            has ``step_size=1``. Groups then have its options, such as ``weight_decay``, and ``lr`` of their own.
 
     Attributes:
         algorithm: The method.
@@ -87,18 +100,19 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         network: Network,
         *,
         same_start: bool = True,
+        local: Make | None = None,
     ) -> None:
         transport = network.halo.transport
         with transport.together():
             require_one_agent(algorithm, network)
             network.permit(algorithm.needs)
-            size = getattr(algorithm, "step_size", None)
-            super().__init__(params, {} if size is None else {"lr": at(size, 0)})
-            step_sizes.require_known(self.param_groups)
+            self._source: Plain | Local = Plain(algorithm) if local is None else Local(algorithm, local, params)
+            super().__init__(self._source.groups(params), self._source.defaults)
+            self._source.share(self)
             self.algorithm, self.network, self.agent = algorithm, network, int(network.agents[0])
             self.iteration = self.skipped = 0
             self._made = True
-            self._trained = self._trainable()
+            self._trained = trainable(self.param_groups)
             require_real(self._trained)
             if isinstance(network, Following):
                 network.follow(self._trained)
@@ -106,7 +120,10 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         given = network.given
         plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._dim]
         plan += [str(network.dtype), same_start, len(self.param_groups)]
-        transport.require_same(digest(*plan), "an algorithm, network, or number, groups or precision of parameters")
+        plan += self._source.plan()
+        transport.require_same(
+            digest(*plan), "an algorithm, network, local optimizer, or number, groups or precision of parameters"
+        )
         x0 = gathered(self._trained, network.dtype)
         if same_start:
             others = range(1, transport.ranks)
@@ -140,23 +157,28 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         Raises:
             DivergedError: The new model would not be finite; parameters and state stay as they are.
         """
-        self._require_untouched()
+        require_untouched(self.param_groups, self._trained, self.algorithm.point(self._memory))
         k = self.iteration - self.skipped
-        algorithm = step_sizes.current(self.algorithm, self.param_groups, k)
+        algorithm = self._source.current(k)
         agreed = self._agreed()
         if agreed.finished:
             self._together = False
             return None
         losses: list[float] = []
-        if agreed.skip or algorithm is None:
-            if closure is not None:
-                self._call(closure, losses)
-            self.skipped += 1
-        else:
-            self._memory = self._stepped(algorithm, closure, losses, k)
-            write(algorithm.point(self._memory), self._trained)
+        try:
+            if agreed.skip or algorithm is None:
+                if not (agreed.skip or self._out):
+                    self._direction(closure, losses, k)  # a local optimizer goes on, a closure is called
+                self.skipped += 1
+            else:
+                self._memory = self._stepped(algorithm, closure, losses, k)
+                write(algorithm.point(self._memory), self._trained)
+        except DivergedError:
+            self.status = "diverged"
+            raise
+        self.status = "running"
         self.iteration += 1
-        step_sizes.show(self.algorithm, self.param_groups, self.iteration - self.skipped)
+        self._source.show(self.iteration - self.skipped)
         return losses[0] if losses else None
 
     def _stepped(
@@ -168,15 +190,13 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         def evaluate(x: Floats, key: int | None) -> Floats:
             if self._out:
                 return np.zeros_like(here)
-            require_computable(elsewhere=x is not here, whole=key is None, closure=closure is not None)
-            if x is not here:
+            elsewhere = x is not here
+            require_computable(elsewhere, key is None, closure is not None, self.local is not None)
+            if elsewhere:
                 write(x, self._trained)
-            if closure is not None:
-                self._call(closure, losses)
-            found = gathered([gradient(p) for p in self._trained], self.network.dtype)
-            if x is not here:
+            found = self._direction(closure, losses, k)
+            if elsewhere:
                 write(here, self._trained)
-            self._require_finite(found, k)  # before it is sent to others
             return found
 
         gradients = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self.network.agents)
@@ -184,12 +204,18 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         # As in d3gd.run: one thread keeps results bitwise equal, and divergence shows in the numbers.
         with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             memory = algorithm.step(self.network, gradients, self._memory, k)
-        self._require_finite(algorithm.point(memory), k)
+        require_finite(algorithm.point(memory), k)
         if closure is not None and not losses:
             gradients()  # a caller expects its closure to be called
         if k == 0:
             require_state(algorithm, self.network, memory, self._dim, type(algorithm).__name__, "step")
         return memory
+
+    def _direction(self, closure: Callable[[], float] | None, losses: list[float], k: int) -> Floats:
+        """Return the gradient, or what a local optimizer proposes per unit of the step size; it may be sent."""
+        found = self._source.direction(self._trained, self.network.dtype, closure, losses, k)
+        require_finite(found, k)
+        return found
 
     @contextmanager
     def join(self, *schedulers: Any) -> Iterator[None]:
@@ -244,7 +270,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         """
         arrays = {_PREFIX + name: array for name, array in flatten(self._memory).items()}
         arrays |= self._facts()
-        return {name: torch.tensor(array) for name, array in arrays.items()}
+        tensors = {name: torch.tensor(array) for name, array in arrays.items()}
+        return tensors | self._source.state()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue exactly from the point of :meth:`state_dict`, including parameters.
@@ -256,19 +283,23 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         """
         transport = self.network.halo.transport
         agree(transport, "loads a state", 0, [0.0] * len(self.param_groups))
-        arrays = {name: tensor.detach().cpu().numpy().copy() for name, tensor in state_dict.items()}
+        local = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
+        arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in state_dict.keys() - local.keys()}
         own = {name: torch.tensor(array).numpy() for name, array in flatten(self._memory).items()}
         wanted: dict[str, Array] = {_PREFIX + name: array for name, array in own.items()}
         wanted |= self._facts()
         with transport.together():
             require_fitting(arrays, wanted)
             require_same_agent(int(arrays["agent"]), self.agent)
+            require_local(found=bool(local), wanted=self.local is not None)
         transport.require_same(arrays["version"].tobytes().decode(), "a state of a version of d3gd")
         agree(transport, "loads a state", int(arrays["iteration"]), arrays["lr"].tolist())
+        with transport.together():
+            self._source.load(arrays, local)
+        self._source.share(self)
         self._memory = restore(self._memory, {name: arrays[_PREFIX + name] for name in own})
         self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
         self.network.bytes_sent = int(arrays["bytes_sent"])
-        step_sizes.load(self.param_groups, arrays)
         self._asked = True
         write(self.algorithm.point(self._memory), self._trained)
 
@@ -278,8 +309,10 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             raise SettingsError("a model in training cannot grow; pass all groups of parameters to the constructor")
         super().add_param_group(param_group)
 
-    def _trainable(self) -> list[torch.Tensor]:
-        return [p for group in self.param_groups for p in group["params"] if p.requires_grad]
+    @property
+    def local(self) -> torch.optim.Optimizer | None:
+        """The local optimizer, or None."""
+        return self._source.optimizer
 
     def _facts(self) -> dict[str, Array]:
         """What a state has besides the algorithm's arrays."""
@@ -287,11 +320,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         counts["bytes_sent"] = self.network.bytes_sent
         facts: dict[str, Array] = {name: np.array(value) for name, value in counts.items()}
         facts["version"] = np.frombuffer(__version__.encode().ljust(_VERSION)[:_VERSION], dtype=np.uint8)
-        return facts | step_sizes.arrays(self.param_groups)
-
-    def _call(self, closure: Callable[[], float], losses: list[float]) -> None:
-        with torch.enable_grad():
-            losses.append(closure())
+        return facts | sizes(self.param_groups)
 
     def _agreed(self) -> Agreed:
         """Compare with the other ranks where it is due, and undo a loss scale."""
@@ -300,37 +329,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             return Agreed()
         self._asked = False
         skip = overflow is not None and bool(overflow)
-        sizes = step_sizes.arrays(self.param_groups)["lr"].tolist()
-        transport = self.network.halo.transport
-        agreed = agree(transport, "takes a step", self.iteration, sizes, skip=skip, out=self._out)
+        transport, lr = self.network.halo.transport, sizes(self.param_groups)["lr"].tolist()
+        agreed = agree(transport, "takes a step", self.iteration, lr, skip=skip, out=self._out)
         if scale is not None and not agreed.skip:
-            for parameter in self._trained:
-                if parameter.grad is not None:
-                    parameter.grad.div_(scale)
+            unscale(self._trained, scale)
         return agreed
-
-    def _require_finite(self, row: Floats, k: int) -> None:
-        finite = bool(np.isfinite(row).all())
-        self.status = "running" if finite else "diverged"
-        if not finite:
-            raise DivergedError(
-                f"step {k} would make the model NaN or infinite; the parameters keep their last values: try a smaller "
-                "step size, or look for such numbers in the data, the loss and the gradients"
-            )
-
-    def _require_untouched(self) -> None:
-        """Raise an error if other code has changed the parameters, or which of them are trainable."""
-        changed = {id(p) for p in self._trainable()} ^ {id(p) for p in self._trained}
-        for parameter in (p for group in self.param_groups for p in group["params"] if id(p) in changed):
-            raise SettingsError(
-                f"a parameter of shape {tuple(parameter.shape)} was {'un' * parameter.requires_grad}frozen after the "
-                "optimizer was created, and its model cannot change; create a new optimizer on all ranks"
-            )
-        point = self.algorithm.point(self._memory)
-        for parameter, expected in zip(self._trained, parts(point, self._trained), strict=True):
-            found, kept = parameter.detach(), expected.to(parameter.device, parameter.dtype)
-            if not (torch.equal(found, kept) or torch.allclose(found, kept, rtol=0, atol=0, equal_nan=True)):
-                raise D3GDError(
-                    f"a parameter of shape {tuple(found.shape)} was changed since the last step; the optimizer keeps "
-                    "the model and would overwrite it: load its state_dict too, or create a new optimizer"
-                )

@@ -36,3 +36,10 @@ def gradient(parameter: torch.Tensor) -> torch.Tensor:
     if parameter.grad is None:
         return torch.zeros_like(parameter)
     return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
+
+
+def unscale(parameters: Sequence[torch.Tensor], scale: torch.Tensor) -> None:
+    """Divide gradients by the factor that multiplied the loss."""
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.grad.div_(scale)
