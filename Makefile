@@ -27,6 +27,7 @@ reproduce: $(VENV)/.core
 
 study: $(VENV)/.dev
 	$(BIN)/python -m studies $(if $(QUICK),--quick --out study-quick,--out docs/study)
+	$(BIN)/python -m studies.ablation $(if $(QUICK),--seeds 1 --out study-quick/ablation.md)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)

@@ -74,4 +74,4 @@ if __name__ == "__main__":
         print(row)
     case = regular(100_000, 8, 8, 10)
     with quiet():
-        print(step_memory(lambda: Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed"))))
+        print(step_memory(lambda: Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed", perron="known"))))

@@ -127,7 +127,7 @@ def main():
     with quiet():
         for name, make in {
             "Di-DGD": lambda: Steps(big(), d3gd.DiDGD(step_size=0.1, perron="known")),
-            "PerronD3GD": lambda: Steps(big(), d3gd.PerronD3GD(step_size=0.1, rule="fixed")),
+            "PerronD3GD": lambda: Steps(big(), d3gd.PerronD3GD(step_size=0.1, rule="fixed", perron="known")),
         }.items():
             peak, state = bandwidth.step_memory(make)
             table.add(f"memory, n = 100,000, {name}, of its state", "<= 3", peak / state, peak <= 3 * state, " x")

@@ -110,7 +110,7 @@ def large(n, classes, features, samples, quick):
     steps = {
         "Di-DGD": Steps(case, d3gd.DiDGD(step_size=0.1, perron="known")),
         "D3GD decentralized": Steps(case, d3gd.D3GD(step_size=0.1, perron="known")),
-        "PerronD3GD": Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed")),
+        "PerronD3GD": Steps(case, d3gd.PerronD3GD(step_size=0.1, rule="fixed", perron="known")),
     }
     if n <= 2000:
         steps["Di-DGD, tracked"] = Steps(case, d3gd.DiDGD(step_size=0.1))

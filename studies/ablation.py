@@ -3,8 +3,8 @@
     python -m studies.ablation            # all of it, into docs/study/ablation.md
     python -m studies.ablation --seeds 1  # a look
 
-Every cell runs the same correction on four kinds of weights. Ratios are to Di-DGD on Metropolis weights at the same step
-size, after 1,000 iterations.
+Every cell runs the same correction on four kinds of weights. Ratios are to Di-DGD on Metropolis weights at the same
+step size, after 1,000 iterations.
 """
 
 import argparse
@@ -69,9 +69,9 @@ def table(seeds: int, jobs: int) -> str:
     lines = [
         "# What the weights bring to the correction",
         "",
-        f"Digits with label skew, {len(NETWORKS)} networks, step sizes {STEPS[0]} and {STEPS[1]}, {seeds} seeds: geometric",
-        "means over cells of the ratio to Di-DGD on Metropolis weights; in brackets the worst cell's median. Stationarity,",
-        "then disagreement, after 1,000 iterations. `python -m studies.ablation` makes this table.",
+        f"Digits with label skew, {len(NETWORKS)} networks, step sizes {STEPS[0]} and {STEPS[1]}, {seeds} seeds:",
+        "geometric means over cells of the ratio to Di-DGD on Metropolis weights; in brackets the worst cell's median.",
+        "Stationarity, then disagreement, after 1,000 iterations. `python -m studies.ablation` makes this table.",
         "",
         "| method, weights | full batch | mini-batches of 16 |",
         "|---|---|---|",

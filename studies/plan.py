@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from d3gd import data, engine, graphs, problems
+from d3gd import data, engine, graphs, problems, weights
 from d3gd.algorithms.base import Algorithm
 from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
@@ -26,8 +26,9 @@ from d3gd.runs import files
 from d3gd.runs.outputs import claim
 from d3gd.runs.trials import run_missing, stored
 
-BASELINE, CONTROL, DEFAULT, LOCAL = "Di-DGD", "Di-DGD, exact pi", "PerronD3GD", "PerronD3GD, local"
-ADAPT, PLANNED, CORRECTION = "adapt-then-combine", "planned weights", "correction"
+BASELINE, CONTROL, DEFAULT, PLANNED = "Di-DGD", "Di-DGD, exact pi", "PerronD3GD", "PerronD3GD, planned"
+ADAPT, MIXING, CORRECTION = "adapt-then-combine", "mixing weights", "correction"
+BALANCED = "correction, balanced weights"
 CENTRAL = "centralized"  # plain gradient descent: the floor for any network at a step size
 TITLE = "Weight rules on many networks, data sets, batch sizes, step sizes and seeds"
 STEPS = (0.03, 0.1, 0.5)
@@ -39,13 +40,14 @@ def methods(step: float) -> dict[str, Algorithm[Any]]:
     """Return the methods at one step size; each row below the control adds one change to a row above it."""
     return {
         BASELINE: DiDGD(step_size=step),
-        CONTROL: PerronD3GD(step_size=step, rule="fixed", combine="before", correct=False),
+        CONTROL: DiDGD(step_size=step, perron="known"),
         ADAPT: PerronD3GD(step_size=step, rule="fixed", correct=False),
         "D3GD (paper)": D3GD(step_size=step, refine_step=1.0, rule="decentralized"),
-        PLANNED: PerronD3GD(step_size=step, rule="planned", correct=False),
+        MIXING: PerronD3GD(step_size=step, correct=False),
         CORRECTION: PerronD3GD(step_size=step, rule="fixed"),
-        LOCAL: PerronD3GD(step_size=step, rule="local"),
+        BALANCED: PerronD3GD(step_size=step, rule="fixed"),  # on other initial weights, see Trial.run
         DEFAULT: PerronD3GD(step_size=step),
+        PLANNED: PerronD3GD(step_size=step, rule="planned"),
         "FROST, mixing": FROST(step_size=step),
         "Push-Pull": PushPull(step_size=step),
         CENTRAL: PerronD3GD(step_size=step, rule="fixed", correct=False),  # on the complete graph, see Trial.run
@@ -125,6 +127,7 @@ class Trial:
         """Run every method at every step size; return their curves, ready for JSON."""
         graph = NETWORKS[self.network](self.seed)
         everyone = graphs.complete(graph.n)  # on which Metropolis weights average exactly
+        balanced = weights.balanced(graph)
         problem = DATA[self.data](graph.n, self.seed, self.batch)
         runs = []
         for step in STEPS:
@@ -133,6 +136,7 @@ class Trial:
                     algorithm,
                     everyone if method == CENTRAL else graph,
                     problem,
+                    weights=balanced if method == BALANCED else None,
                     iterations=ITERATIONS,
                     every=EVERY,
                     metrics=("stationarity", "disagreement", "n_min_pi", "bytes"),

@@ -16,7 +16,7 @@ from d3gd.runs import files
 from studies import plan
 from studies.costs import cost_summaries
 from studies.figure import draw
-from studies.plan import BASELINE, CONTROL, DEFAULT, LOCAL
+from studies.plan import BASELINE, CONTROL, DEFAULT
 from studies.summary import (
     GROUPS,
     METRICS,
@@ -171,7 +171,7 @@ def show(rows: Sequence[Row]) -> None:
                 )
             )
         ]
-        table.add_row(method, *texts, style="bold" if method in (DEFAULT, LOCAL) else "")
+        table.add_row(method, *texts, style="bold" if method == DEFAULT else "")
     console.print(table)
     judged = Table(title="Targets")
     for name in ("asked", "found", ""):

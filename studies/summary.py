@@ -17,12 +17,12 @@ import numpy as np
 
 from d3gd.arrays import Floats
 from d3gd.comparison.numbers import quantile
-from studies.plan import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, DEVELOPED, PLANNED
+from studies.plan import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, DEVELOPED, MIXING
 
 METRICS = ("stationarity", "disagreement")
 GROUPS = ("developed", "held out")
 FLOOR = 1e-7
-PARTS = ("exact pi", ADAPT, CORRECTION, PLANNED)
+PARTS = ("exact pi", ADAPT, CORRECTION, MIXING)
 
 
 class Cell(NamedTuple):
@@ -217,7 +217,7 @@ def summary(rows: Sequence[Row], method: str, group: str, reference: str = BASEL
 def shares(rows: Sequence[Row], group: str, metric: str) -> tuple[dict[str, float], int] | None:
     """Split the default's mean gain, in logarithms, among its parts; return the shares and the number of cells.
 
-    The exact pi and the order (adapt-then-combine) come first, as the methods are built on them. Correction and planned
+    The exact pi and the order (adapt-then-combine) come first, as the methods are built on them. Correction and mixing
     weights may be added in either order: each is credited with the average of its gains as the first and as the last.
     Cells in which one of the methods diverged are left out. None if there is no gain.
     """
@@ -225,10 +225,10 @@ def shares(rows: Sequence[Row], group: str, metric: str) -> tuple[dict[str, floa
     for row in rows:
         if row.cell.group == group:
             logs.setdefault(row.cell, {})[row.method] = row.ratios[BASELINE][metric].median
-    names = (CONTROL, ADAPT, CORRECTION, PLANNED, DEFAULT)
+    names = (CONTROL, ADAPT, CORRECTION, MIXING, DEFAULT)
     whole = [cell for cell in logs.values() if all(np.isfinite(cell.get(name, np.nan)) for name in names)]
-    pi, adapt, correct, plan, both = (np.log(mean_of([cell[name] for cell in whole])) for name in names)
+    pi, adapt, correct, mix, both = (np.log(mean_of([cell[name] for cell in whole])) for name in names)
     if not both < 0:
         return None
-    gains = (pi, adapt - pi, (correct - adapt + both - plan) / 2, (plan - adapt + both - correct) / 2)
+    gains = (pi, adapt - pi, (correct - adapt + both - mix) / 2, (mix - adapt + both - correct) / 2)
     return {name: float(gain / both) for name, gain in zip(PARTS, gains, strict=True)}, len(whole)

@@ -7,7 +7,7 @@ import numpy as np
 
 from d3gd.comparison.numbers import quantile, shown
 from studies.costs import cost_summaries
-from studies.plan import ADAPT, BASELINE, CENTRAL, CONTROL, CORRECTION, DEFAULT, LOCAL, PLANNED
+from studies.plan import ADAPT, BALANCED, BASELINE, CENTRAL, CONTROL, CORRECTION, DEFAULT, MIXING, PLANNED
 from studies.summary import (
     FLOOR,
     GROUPS,
@@ -34,8 +34,9 @@ _DEFINITIONS = f"""\
 - *Developed*: digits on the five networks on which the rules were developed; all other cells are *held out*, though not
   strictly: a prototype chose the planner's noise share and FROST's balance on one seed of similar networks and data.
 - *{CONTROL}* is the control: {BASELINE} with 1 / (n pi) known from the start. *{ADAPT}* is the control with
-  the gradient step before the mixing. *{CORRECTION}* and *{PLANNED}* each add one change to that; *{DEFAULT}* has
-  both; *{LOCAL}* has the correction and the local rule's weights. *FROST, mixing* and *Push-Pull* track
+  the gradient step before the mixing. *{CORRECTION}* (on Metropolis weights) and *{MIXING}* each add one change to
+  that; *{DEFAULT}* has both. *{BALANCED}* has doubly stochastic weights instead; *{PLANNED}* plans its weights
+  from data as well. *FROST, mixing* and *Push-Pull* track
   gradients, at twice the traffic; Push-Pull's agents must know their out-degrees. *{CENTRAL}* is plain gradient
   descent on all data at once, the floor for any network at equal steps."""
 
@@ -86,7 +87,7 @@ def headline(rows: Sequence[Row]) -> str:
 def beside(rows: Sequence[Row]) -> str:
     """Return a sentence on each part of the default without the others."""
     parts = []
-    for method in (ADAPT, PLANNED, CORRECTION):
+    for method in (ADAPT, MIXING, CORRECTION):
         found = {group: summary(rows, method, group) for group in GROUPS}
         parts.append(
             f"{method} "
@@ -104,7 +105,7 @@ def sentences(rows: Sequence[Row]) -> list[str]:
     found = []
     for data, network in dict.fromkeys((row.cell.data, row.cell.network) for row in rows):
         clauses = []
-        for method in (DEFAULT, LOCAL, PLANNED, CORRECTION, ADAPT):
+        for method in (DEFAULT, PLANNED, BALANCED, MIXING, CORRECTION, ADAPT):
             here = [
                 row.ratios[BASELINE]
                 for row in rows
@@ -120,7 +121,7 @@ def sentences(rows: Sequence[Row]) -> list[str]:
                     f"{len(ratios[0])} cells; worst {shown(max(ratios[0]))} and {shown(max(ratios[1]))})"
                 )
             else:
-                clauses.append(f"{method}{'' if method == LOCAL else ' alone'} {s} and {d}")
+                clauses.append(f"{method}{' alone' if method in (MIXING, CORRECTION, ADAPT) else ''} {s} and {d}")
         found.append(f"{network}, {data}: {'; '.join(clauses) or f'{BASELINE} diverged everywhere'}.")
     return found
 
@@ -136,7 +137,7 @@ def attribution(rows: Sequence[Row]) -> str:
                 found.append(f"- {metric} on {split[1]} {group} cells: {parts}.")
     return (
         f"Shares of {DEFAULT}'s mean log gain over {BASELINE}. The exact pi and the order of steps come first, as the "
-        f"rest is built on them; {CORRECTION} and {PLANNED} share the remainder, each with the average of its gain as "
+        f"rest is built on them; {CORRECTION} and {MIXING} share the remainder, each with the average of its gain as "
         "the first and as the last of the two.\n\n" + "\n".join(found)
     )
 
@@ -188,7 +189,7 @@ def _means(rows: Sequence[Row], reference: str, more: Mapping[tuple[str, str], s
             one = summary(rows, method, group, reference)
             if one is None:
                 continue
-            name = f"**{method}**" if method in (DEFAULT, LOCAL) else method
+            name = f"**{method}**" if method == DEFAULT else method
             worst = [f"{shown(one.worst[metric].ratio)} ({one.worst[metric].cell})" for metric in METRICS]
             above = f"{sum(one.above.values())} of {len(METRICS) * one.cells}"
             last = [] if more is None else [more[group, method]]

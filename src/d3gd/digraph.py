@@ -93,7 +93,7 @@ class Digraph:
         keys = keys[np.diff(keys, prepend=-1) > 0]  # ten times faster than np.unique, which hashes
         targets, sources = np.divmod(keys, n)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(targets, minlength=n))])
-        return cls(n, indptr, sources, None if labels is None else tuple(labels))
+        return cls(n, indptr, sources, None if labels is None else _checked_labels(labels, n))
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Digraph:
@@ -296,18 +296,20 @@ def _frozen(values: Array) -> Ints:
     return values
 
 
-def _checked_labels(labels: tuple[str, ...], n: int) -> tuple[str, ...]:
-    labels = tuple(labels)
-    if len(labels) != n:
-        raise GraphError(f"got {len(labels)} labels for {n} agents; give one label per agent, or none at all")
+def _checked_labels(labels: Any, n: int) -> tuple[str, ...]:
+    if not isinstance(labels, Iterable):
+        raise GraphError(f"labels = {shown(labels)}; give one name per agent, or none at all")
+    names = tuple(labels)
+    if len(names) != n:
+        raise GraphError(f"got {len(names)} labels for {n} agents; give one label per agent, or none at all")
     seen: set[str] = set()
-    for label in labels:
+    for label in names:
         if not isinstance(label, str):
             raise GraphError(f"label {label!r} is not a string; give every agent a name, e.g. {str(label)!r}")
         if label in seen:
             raise GraphError(f"label {label!r} is given to two agents; labels must be distinct")
         seen.add(label)
-    return labels
+    return names
 
 
 def _checked_pairs(n: int, edges: Iterable[Sequence[int]] | Array) -> Ints:

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from d3gd.arrays import Floats
+from d3gd.arrays import Array, Floats
 from d3gd.errors import D3GDError, PatienceWarning, ProblemError, SettingsError, printable
 
 AGENTS = 10**7  # limit: indices of pairs fit in 64 bits, and arrays in memory
@@ -147,6 +147,14 @@ def not_negative(name: str, value: Any, *, error: type[D3GDError] = SettingsErro
     return float(number)
 
 
+def as_array(name: str, values: Any, *, error: type[D3GDError] = SettingsError) -> Array:
+    """Return an array, or raise an error if it has rows of unequal length."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise error(f"{name} has rows of unequal length; give an array of numbers") from None
+
+
 def reals(name: str, values: Any, *, error: type[D3GDError] = SettingsError) -> Floats:
     """Return an array in double precision, or raise an error: no dates, texts, complex numbers or uneven rows.
 
@@ -154,10 +162,7 @@ def reals(name: str, values: Any, *, error: type[D3GDError] = SettingsError) -> 
         >>> reals("x0", [[1, 2]])
         array([[1., 2.]])
     """
-    try:
-        found = np.asarray(values)
-    except (TypeError, ValueError):
-        raise error(f"{name} has rows of unequal length; give an array of numbers") from None
+    found = as_array(name, values, error=error)
     if found.dtype.kind not in "biuf":
         what = f"holds {found.dtype} values" if isinstance(values, np.ndarray) else f"= {shown(values)}"
         raise error(f"{name} {what}; give real numbers")
@@ -173,7 +178,7 @@ def rows_per_agent(what: str, values: Any, agents: int | None = None) -> Floats:
     if not np.isfinite(rows).all():
         agent = int(np.argwhere(~np.isfinite(rows))[0, 0])
         raise ProblemError(f"the {what} of agent {agent} hold NaN or infinite numbers; give finite ones")
-    return rows
+    return np.ascontiguousarray(rows)  # products of arrays in another order round differently
 
 
 def without_overflow(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:

@@ -83,11 +83,13 @@ def settle(algorithm, graph, objective, most=6000, still=1e-12):
     raise AssertionError(f"the models still move by {np.abs(algorithm.point(s) - x).max():.1e} after {most} iterations")
 
 
-def initial_weights(algorithm, graph, s):
-    """The dense weights a method goes by: the plan of those that plan before they start, and Metropolis weights."""
+def initial_weights(algorithm, graph, s, given=None):
+    """The dense weights a method starts with: its own choice if it makes one, or the given ones, or Metropolis."""
     if name_of(algorithm) == "FROST":
         return graph.matrix(s.a).toarray()
-    return d3gd.weights.metropolis(graph).toarray()
+    if name_of(algorithm) == "PerronD3GD":
+        return graph.matrix(getattr(s.rule, "now", s.rule).a).toarray()
+    return (d3gd.weights.metropolis(graph) if given is None else given).toarray()
 
 
 def rest(algorithm, graph, net, s, objective):

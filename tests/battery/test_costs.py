@@ -80,6 +80,7 @@ def test_what_needs_no_gradient_is_sent_before_there_is_one(method, choice):
         (d3gd.D3GD, {}, lambda n, d: 3 * d + n),
         (d3gd.D3GD, {"perron": "known"}, lambda n, d: 3 * d),
         (d3gd.D3GD, {"rule": "global"}, lambda n, d: d + n),
+        (d3gd.PerronD3GD, {}, lambda n, d: d),
         (d3gd.PerronD3GD, {"rule": "fixed"}, lambda n, d: d),
         (d3gd.PerronD3GD, {"rule": "planned"}, lambda n, d: d),  # in an iteration without a flood
         (d3gd.FROST, {}, lambda n, d: 2 * d),
@@ -99,7 +100,7 @@ def test_bytes_per_link(method, choice, numbers):
 # An array of models is one unit. What a step makes is its new state, what it sends, and pieces.
 UNITS = {
     d3gd.DiDGD: 1,  # x
-    d3gd.PerronD3GD: 3,  # what is sent, x, w
+    d3gd.PerronD3GD: 3,  # what is sent, x, v
     d3gd.D3GD: 6,  # q to send, x, z, q; for the weights, the tracked gradient and v
 }
 
@@ -133,8 +134,8 @@ def test_above_2000_agents_nothing_dense_is_made_or_the_way_out_is_named(method,
     targets = np.ones((n, 2))
     net = Network(graph, weights, needs=algorithm.needs)
     refused = contextlib.nullcontext()
-    vectors = choice.get("perron") == "tracked" or method in (d3gd.FRSD, d3gd.PULMDGD)
-    if vectors or choice.get("rule") in ("planned", "local"):
+    vectors = choice.get("perron") in ("tracked", "discovered") or method in (d3gd.FRSD, d3gd.PULMDGD)
+    if vectors or choice.get("rule") == "planned":
         refused = pytest.raises(D3GDError, match='perron="known"')
     tracemalloc.start()
     try:

@@ -11,7 +11,7 @@ from tests.helpers.stepping import network, random_network
 
 METHODS = every_method(0.1)
 # Where weights move by rules of their own, those rules have their own tests.
-ELSEWHERE = ("D3GD exact", "PerronD3GD planned", "PerronD3GD local")
+ELSEWHERE = ("D3GD exact", "PerronD3GD planned")
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if not name.startswith(ELSEWHERE)])
@@ -28,7 +28,7 @@ def test_it_is_what_the_paper_prints(method):
     x0 = np.random.default_rng(0).normal(size=(6, 3))
     net = network(algorithm, graph, weights)
     s = algorithm.init(net, x0)
-    A = initial_weights(algorithm, graph, s) if name_of(algorithm) == "FROST" else weights.toarray()
+    A = initial_weights(algorithm, graph, s, weights)
     path = getattr(textbook, name_of(algorithm))(algorithm, A, theory.shares(A), problem.gradients, x0, 30)
     for k, expected in enumerate(path):
         np.testing.assert_allclose(algorithm.point(s), expected, rtol=0, atol=1e-12)

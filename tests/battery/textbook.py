@@ -5,6 +5,7 @@ models of all iterations. To be picked up by the battery, a function has the nam
 """
 
 import numpy as np
+from scipy.linalg import solve_discrete_lyapunov
 
 from tests.paper import textbook as paper
 from tests.unit.test_random import reference
@@ -267,16 +268,45 @@ def SGP(setting, A, C, gradients, X, T):
     return path
 
 
+def gains(A):
+    """The first and the last gain of PerronD3GD, from their definitions: by bisection on roots and covariances."""
+    values = np.linalg.eigvals(A).astype(complex)
+    mu = np.delete(values, np.argmin(np.abs(values - 1)))
+
+    def stable(beta):
+        roots = [np.roots([1, -(1 + m - beta * (1 - m)), m]) for m in mu]
+        return np.abs(roots).max() < 1
+
+    def noise(beta):
+        total = 0.0
+        for m in mu:
+            M = np.array([[m, -m], [beta * (1 - m), 1 - beta * (1 - m)]])
+            total += solve_discrete_lyapunov(M, np.outer(M[:, 0], M[:, 0].conj()))[0, 0].real
+        return total
+
+    first = min(1.0, 0.5 * _largest(stable, 8.0))
+    allowed = 1.05 * np.sum(np.abs(mu) ** 2 / (1 - np.abs(mu) ** 2))
+    quiet = first if noise(first) <= allowed else _largest(lambda beta: noise(beta) <= allowed, first)
+    return float(f"{first:.3g}"), float(f"{max(quiet, min(first, 0.05)):.3g}")
+
+
+def _largest(holds, high):
+    """The largest number below ``high`` for which something holds that holds for all smaller ones."""
+    low = 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
 def PerronD3GD(setting, A, C, gradients, X, T):
-    """The recursion of docs/perron.md with the initial weights; plans and prices have their own tests."""
-    pi, n = perron(A)[:, None], len(X)
-    second = np.sort(np.abs(np.linalg.eigvals(A)))[-2]
-    gain = min(0.05, 0.5 * (1 / second - 1)) if setting.correct else 0.0
-    w, path = np.zeros_like(X), [X]
-    for _ in range(T):
-        push = (setting.step_size / n * gradients(X) + w) / pi
-        M = X - push if setting.combine == "after" else X
-        w = w + gain * pi * (M - A @ M)
-        X = A @ M if setting.combine == "after" else A @ M - push
+    """The recursion of docs/perron.md, for the weights that agents chose; plans have their own tests."""
+    pi, gamma = perron(A)[:, None], setting.step_size
+    first, last = gains(A) if setting.correct else (0.0, 0.0)
+    V, path = np.zeros_like(X), [X]
+    for k in range(T):
+        M = X - gamma * (gradients(X) / (len(X) * pi) + V)
+        beta = last + (first - last) / (1 + k / 100) ** 2
+        X, V = A @ M, V + beta / gamma * (M - A @ M)
         path.append(X)
     return path

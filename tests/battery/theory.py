@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.linalg import block_diag
 
-from tests.battery.textbook import perron
+from tests.battery.textbook import gains, perron
 
 
 def shares(A):
@@ -48,8 +48,7 @@ def _rest_SGP(setting, A, scale):
 
 
 def _rest_PerronD3GD(setting, A, scale):
-    D = setting.step_size / len(A) * np.diag(1 / perron(A))
-    return A, A @ D if setting.combine == "after" else D
+    return A, A @ np.diag(setting.step_size / (len(A) * perron(A)))
 
 
 def _rest_PULMDGD(setting, A, scale):
@@ -207,22 +206,15 @@ def _rate_PULMDGD(setting, A):
 def _rate_PerronD3GD(setting, A):
     if not setting.correct:
         return _one_step(*_rest_PerronD3GD(setting, A, None))
-    n, pi = len(A), perron(A)
-    gain = min(0.05, 0.5 * (1 / second(A) - 1))
+    n, pi, gain = len(A), perron(A), gains(A)[1]
 
     def matrix(problem):
         eye, Q = np.eye(problem.dim), block_diag(*problem.Q)
-        a, p = np.kron(A, eye), np.kron(np.diag(pi), eye)
-        one, inverse = np.eye(len(Q)), np.linalg.inv(p)
-        push = [inverse @ (setting.step_size / n * Q), inverse]
-        if setting.combine == "after":
-            message = [one - push[0], -push[1]]
-            moved = [a @ part for part in message]
-        else:
-            message = [one, 0 * one]
-            moved = [a - push[0], -push[1]]
-        corrected = [gain * p @ (one - a) @ part for part in message]
-        return np.block([moved, [corrected[0], one + corrected[1]]])
+        a, one = np.kron(A, eye), np.eye(len(Q))
+        push = np.kron(np.diag(setting.step_size / (n * pi)), eye) @ Q
+        message = [one - push, -one]  # of the state (X, gamma V)
+        corrected = [gain * (one - a) @ part for part in message]
+        return np.block([[a @ part for part in message], [corrected[0], one + corrected[1]]])
 
     return SimpleNamespace(matrix=matrix, conserved=True, transient=0.0)
 

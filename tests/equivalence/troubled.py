@@ -23,7 +23,7 @@ CONDITIONS = {
 METHODS = {
     "DiDGD averaged": d3gd.DiDGD(step_size=0.05, averaged=True),
     "D3GD exact": d3gd.D3GD(step_size=0.02, rule="exact"),
-    "PerronD3GD local": d3gd.PerronD3GD(step_size=0.02, rule="local"),
+    "PerronD3GD": d3gd.PerronD3GD(step_size=0.02),
     "PushPull": d3gd.PushPull(step_size=0.01),
     "RFAST": d3gd.RFAST(step_size=0.05),
     "PULMDGD": d3gd.PULMDGD(step_size=0.3),

@@ -16,8 +16,7 @@ ALGORITHMS = {
     "D3GD decentralized, some": d3gd.D3GD(step_size=0.1, participation=0.6),
     "ACGT, short cycles": d3gd.ACGT(step_size=0.05, cycle=2, prune=0.8, sharpness=1.0),
 }
-# Plans wait for sketches to travel, and local weights move at the end of an epoch; all others have shown after a few
-# iterations whether bits agree.
+# Plans wait for sketches to travel; all others have shown after a few iterations whether bits agree.
 LONG, SHORT = 65, 6
 METRICS = ["stationarity", "disagreement", "loss", "n_min_pi", "perron_error", "design", "accuracy_per_agent", "bytes"]
 
@@ -40,9 +39,9 @@ def graph_for(algorithm):
 def runs(transport):
     """Every method in all its variants on up to two ranks, one variant of each on more."""
     for name, algorithm in ALGORITHMS.items():
-        moving = name.startswith(("PerronD3GD planned", "PerronD3GD local"))
+        moving = name.startswith("PerronD3GD planned")
         # Batches are drawn by the problem, alike for all variants of a method: one of each is enough for them.
-        usual = algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("after"))
+        usual = algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("discovered"))
         if transport is not None and transport.ranks > 2 and not usual:
             continue
         for batch in (None, 3) if usual and (transport is None or transport.ranks == 2) else (None,):

@@ -60,7 +60,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "graph": {"kind": "grid", "rows": 2, "columns": 3, "torus": True},
         "weights": {"kind": "uniform"},
         "problem": {"kind": "mixture_classification", "classes": 2, "features": 3, "samples": 6, "test_samples": 0},
-        "algorithm": {"kind": "PerronD3GD", "step_size": 0.05, "rule": "local", "correct": True},
+        "algorithm": {"kind": "PerronD3GD", "step_size": 0.05, "rule": "planned", "correct": True},
         "target": {"disagreement": 1e-9},
     },
     "files": {

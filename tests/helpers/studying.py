@@ -4,12 +4,12 @@ from dataclasses import asdict
 
 import numpy as np
 
-from studies.plan import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, LOCAL, PLANNED, Trial
+from studies.plan import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, MIXING, PLANNED, Trial
 
 K = np.arange(0, 1001, 50)
 RING = Trial("digits", "one-way ring (10)", None, 0)
 TORUS = Trial("digits", "torus (16)", 16, 0)
-NAMES = (BASELINE, CONTROL, ADAPT, PLANNED, CORRECTION, LOCAL, DEFAULT)
+NAMES = (BASELINE, CONTROL, ADAPT, MIXING, CORRECTION, PLANNED, DEFAULT)
 
 
 def run(method, step=0.1, level=1.0, *, disagreement=None, rate=0.0, sent=1000, status="completed"):

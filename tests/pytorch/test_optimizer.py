@@ -11,6 +11,7 @@ from d3gd.algorithms.catalogue import methods, variants
 from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.network import Network
 from d3gd.torch import DecentralizedOptimizer, network
+from d3gd.transports.threads import on_threads
 from tests.helpers.own_methods import LocalSteps, VarianceReduced
 
 X, Y = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
@@ -388,3 +389,27 @@ class TestPrecision:
         DecentralizedOptimizer(model().parameters(), method, world)
         with pytest.raises(SettingsError, match="has a float32 model, and this one is float64"):
             DecentralizedOptimizer(model().double().parameters(), method, world)
+
+
+def test_a_scheduler_does_not_move_models_apart_that_have_come_to_rest():
+    """PerronD3GD on four agents, each a thread with an objective of its own."""
+    centres = torch.randn(4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+    def train(transport):
+        net = network(d3gd.graphs.ring(4), transport=transport)
+        own = nn.Parameter(torch.zeros(3, dtype=torch.float64))
+        opt = DecentralizedOptimizer([own], d3gd.PerronD3GD(step_size=0.2), net)
+        schedule = torch.optim.lr_scheduler.MultiStepLR(opt, [600, 620, 640], gamma=0.1)
+        path = []
+        for _ in range(700):
+            opt.zero_grad()
+            (0.5 * (own - centres[int(net.agents[0])]).square().sum()).backward()
+            opt.step()
+            schedule.step()
+            path.append(own.detach().clone())
+        return torch.stack(path)
+
+    models = torch.stack(on_threads(4, train))
+    apart = (models - centres.mean(dim=0)).abs().amax(dim=(0, 2))
+    assert apart[0] > 0.1
+    assert apart[590:].max() < 1e-9

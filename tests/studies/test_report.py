@@ -7,7 +7,7 @@ import math
 import pytest
 
 from d3gd.comparison.numbers import shown
-from studies.plan import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, LOCAL, PLANNED
+from studies.plan import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, MIXING
 from studies.report import report
 from studies.summary import (
     rows_of,
@@ -24,8 +24,8 @@ def test_shares_of_the_gain_are_its_logarithms_and_sum_to_one():
     levels = dict(zip(NAMES, (1, 1e-1, 1e-2, 1e-3, 1e-4, 1, 1e-6), strict=True))
     split, cells = shares(rows_of(runs_of(study_of(levels))), "developed", "stationarity")
     assert cells == 1
-    # First or last, the correction brings 2 or 3 decades, and planned weights 1 or 2.
-    expected = {"exact pi": 1 / 6, ADAPT: 1 / 6, CORRECTION: 2.5 / 6, PLANNED: 1.5 / 6}
+    # First or last, the correction brings 2 or 3 decades, and mixing weights 1 or 2.
+    expected = {"exact pi": 1 / 6, ADAPT: 1 / 6, CORRECTION: 2.5 / 6, MIXING: 1.5 / 6}
     assert split == pytest.approx(expected)
     assert sum(split.values()) == pytest.approx(1)
 
@@ -40,40 +40,35 @@ def test_a_study_that_gains_nothing_has_no_shares(level):
 
 @pytest.mark.parametrize(("level", "met"), [(0.029, True), (0.031, False)])
 def test_targets_on_means(level, met):
-    rows = rows_of(runs_of(study_of({BASELINE: 1, CONTROL: 1, LOCAL: 0.01, DEFAULT: level})))
+    rows = rows_of(runs_of(study_of({BASELINE: 1, CONTROL: 1, DEFAULT: level})))
     judged = {target.asked: target.met for target in targets(rows)}
     assert judged["PerronD3GD, developed cells: means at most 0.10 and 0.03 of Di-DGD"] is met
-    assert judged["PerronD3GD, local, developed cells: means at most 0.15 and 0.05 of Di-DGD"]
     assert not any("held out" in asked for asked in judged)
 
 
 @pytest.mark.parametrize(
-    ("ratios", "default", "local"),
+    ("ratios", "met"),
     [
-        ((0.5, 1.1, 1.2), True, True),  # the median is above 1, the lower quartile is not
-        ((1.1, 1.15, 1.2), False, True),
-        ((0.5, 1.3, 1.3), True, False),  # the local rule's ceiling is on the median alone
-        ((0.5, 0.9, 9.0), True, True),
+        ((0.5, 1.1, 1.2), True),  # the median is above 1, the lower quartile is not
+        ((1.1, 1.15, 1.2), False),
+        ((0.5, 0.9, 9.0), True),
     ],
 )
-def test_targets_on_single_cells(ratios, default, local):
+def test_targets_on_single_cells(ratios, met):
     trials = [
-        trial(run(BASELINE), run(CONTROL), run(DEFAULT, level=ratio), run(LOCAL, level=ratio), seed=seed)
-        for seed, ratio in enumerate(ratios)
+        trial(run(BASELINE), run(CONTROL), run(DEFAULT, level=ratio), seed=seed) for seed, ratio in enumerate(ratios)
     ]
     judged = {target.asked: target for target in targets(rows_of(runs_of(trials)))}
     for reference in (BASELINE, CONTROL):
         one = judged[f"PerronD3GD: no cell above 1.0 of {reference} beyond seed noise"]
-        assert one.met is default
-        assert bool(one.against) is not default
-        assert judged[f"PerronD3GD, local: no cell above 1.2 of {reference}"].met is local
+        assert one.met is met
+        assert bool(one.against) is not met
 
 
 def test_divergence_where_didgd_converges_misses_its_target():
-    rows = rows_of(runs_of([trial(run(BASELINE), run(DEFAULT, status="diverged"), run(LOCAL))]))
+    rows = rows_of(runs_of([trial(run(BASELINE), run(DEFAULT, status="diverged"))]))
     judged = {target.asked: target.met for target in targets(rows)}
     assert not judged["PerronD3GD: no run diverges where Di-DGD does not"]
-    assert judged["PerronD3GD, local: no run diverges where Di-DGD does not"]
 
 
 def test_sentences_state_the_numbers():

@@ -7,7 +7,7 @@ import pytest
 
 from d3gd.comparison.numbers import quantile, reached
 from studies.costs import cost_summaries, costs
-from studies.plan import ADAPT, BASELINE, CONTROL, DEFAULT, LOCAL
+from studies.plan import ADAPT, BASELINE, CONTROL, DEFAULT, PLANNED
 from studies.summary import (
     FLOOR,
     Cell,
@@ -126,7 +126,7 @@ def test_a_cell_where_didgd_diverged_is_left_out_of_means():
 
 def test_each_method_is_tuned_to_its_least_median_stationarity():
     steps = (0.03, 0.1, 0.5)
-    ends = {BASELINE: (2.0, 1.0, 4.0), DEFAULT: (0.9, 0.5, 0.1), LOCAL: (1.0, None, None)}
+    ends = {BASELINE: (2.0, 1.0, 4.0), DEFAULT: (0.9, 0.5, 0.1), PLANNED: (1.0, None, None)}
     trials = [
         trial(
             *(
@@ -139,8 +139,8 @@ def test_each_method_is_tuned_to_its_least_median_stationarity():
         for seed in range(3)
     ]
     best = tuned(runs_of(trials))
-    assert {run.method: run.step for run in best} == {BASELINE: 0.1, DEFAULT: 0.5, LOCAL: 0.03}
-    assert list(dict.fromkeys(run.method for run in best)) == [BASELINE, DEFAULT, LOCAL]
+    assert {run.method: run.step for run in best} == {BASELINE: 0.1, DEFAULT: 0.5, PLANNED: 0.03}
+    assert list(dict.fromkeys(run.method for run in best)) == [BASELINE, DEFAULT, PLANNED]
     row = row_of(rows_of(best), DEFAULT)
     assert row.cell.step is None
     assert row.ratios[BASELINE]["stationarity"].median == pytest.approx(0.1)
@@ -165,19 +165,19 @@ def test_costs_are_shares_of_tuned_didgds_whole_run():
         trial(
             run(BASELINE),
             run(DEFAULT, level=math.exp(-6), rate=0.01, sent=2000),
-            run(LOCAL, level=2),
+            run(PLANNED, level=2),
             run(ADAPT, status="diverged"),
         ),
-        trial(run(BASELINE, status="diverged"), run(DEFAULT), run(LOCAL), run(ADAPT), seed=1),
+        trial(run(BASELINE, status="diverged"), run(DEFAULT), run(PLANNED), run(ADAPT), seed=1),
     ]
     best = tuned(runs_of(trials))
     found = {method: value for (_, method, _), value in costs(best).items()}
     assert found[BASELINE] == (0, 0)
     assert found[DEFAULT] == pytest.approx((0.4, 0.8))
-    assert found[LOCAL] == found[ADAPT] == (math.inf, math.inf)
+    assert found[PLANNED] == found[ADAPT] == (math.inf, math.inf)
     assert {(one.method, one.reached, one.trials) for one in cost_summaries(best)} == {
         (BASELINE, 1, 1),
         (DEFAULT, 1, 1),
-        (LOCAL, 0, 1),
+        (PLANNED, 0, 1),
         (ADAPT, 0, 1),
     }

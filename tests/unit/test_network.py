@@ -239,6 +239,12 @@ def test_everyone_sees_all_where_allowed():
     np.testing.assert_allclose(net.perron(net.a0), d3gd.weights.perron(graph.matrix(net.a0)))
 
 
+def test_where_everything_arrives_at_once_the_echo_is_what_was_sent():
+    _, net = make()
+    m = np.arange(14.0).reshape(7, 2)
+    assert np.array_equal(net.echo(net.a0, sent(net, m), m), m)
+
+
 def test_draws_depend_on_seed_agent_and_iteration_alone():
     _, net = make(1, seed=4)
     _, same = make(2, seed=4)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from d3gd import graphs, weights
 from d3gd.digraph import Digraph
-from d3gd.errors import WeightsError
+from d3gd.errors import GraphError, WeightsError
 from d3gd.spectrum import _perron_by_elimination, second_within
 from tests.helpers.strategies import digraphs, examples, row_stochastic
 
@@ -28,6 +28,26 @@ def test_weights_follow_their_definitions(graph: Digraph) -> None:
         assert M[i, j] == 1 / (1 + max(d[i], d[j]))
         assert U[i, j] == 1 / (1 + d[i])
     np.testing.assert_allclose(L.toarray(), 0.7 * M.toarray() + 0.3 * np.eye(graph.n), atol=1e-15)
+
+
+@given(graph=digraphs())
+def test_balanced_weights_are_doubly_stochastic_although_links_are_one_way(graph: Digraph) -> None:
+    A = weights.balanced(graph)
+    assert np.array_equal(A.indices, graph.sources)
+    assert (A.data > 0).all()
+    assert A.sum(axis=1) == pytest.approx(1)
+    assert A.sum(axis=0) == pytest.approx(1, abs=1e-6)
+    assert weights.perron(A) == pytest.approx(1 / graph.n, abs=1e-6)
+
+
+def test_balanced_weights_of_symmetric_graphs_are_uniform_where_that_is_doubly_stochastic() -> None:
+    graph = graphs.grid(4, 4, torus=True)
+    assert weights.balanced(graph).data == pytest.approx(weights.uniform(graph).data)
+
+
+def test_balanced_weights_need_a_strongly_connected_graph() -> None:
+    with pytest.raises(GraphError, match="strongly connected"):
+        weights.balanced(Digraph.from_edges(3, [(0, 1), (1, 2)]))
 
 
 @given(digraphs(), st.data())

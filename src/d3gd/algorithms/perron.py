@@ -50,7 +50,7 @@ class PerronD3GD(Algorithm[PerronState]):
     (:mod:`d3gd.rules.gain`).
 
     Where messages may fail, :math:`\pi_i` is measured and the correction forgets, so that the method stays unbiased
-    (:mod:`d3gd.rules.failing`); then it sends d + n numbers, as Di-DGD does.
+    (:mod:`d3gd.rules.failing`); then it sends d + n + 1 numbers, one more than Di-DGD.
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.

@@ -49,7 +49,7 @@ def compare(
     Examples:
       d3gd compare --quick
       d3gd compare experiment.toml --out mine
-      d3gd compare experiment.toml --methods "DiDGD,PushPull,PerronD3GD rule=local"
+      d3gd compare experiment.toml --methods "DiDGD,PushPull,PerronD3GD rule=planned"
       d3gd compare --budget-bytes 20000000 --metric error
 
     \b

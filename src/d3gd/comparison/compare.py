@@ -23,7 +23,7 @@ from d3gd.conditions import Conditions
 from d3gd.config.experiment import load
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
-from d3gd.validation import count
+from d3gd.validation import count, is_number, plain, shown
 
 DEFAULT = Path(__file__).parents[1] / "config" / "compare.toml"
 TUNING = 10_000  # offset of the tuning seeds from the reported ones
@@ -61,7 +61,7 @@ def compare(
         conditions: Conditions of an unreliable network. Methods that do not survive them are marked as biased.
         methods: User's methods in addition to the library's, each a function of the step size, such as
             ``{"mine": lambda gamma: Mine(step_size=gamma)}``.
-        only: Names of the methods to compare, optionally with settings: ``["DiDGD", "PerronD3GD rule=local",
+        only: Names of the methods to compare, optionally with settings: ``["DiDGD", "PerronD3GD rule=planned",
             "mine"]``; by default all.
         iterations: The budget of every run.
         budget_bytes: The budget in bytes over all links, instead of or in addition to iterations.
@@ -114,8 +114,8 @@ def compare(
         scenario = Given(graph, problem, weights, conditions)
     seeds = count("seeds", _SEEDS[quick] if seeds is None else seeds, least=1, most=TUNING - 1)
     jobs = count("jobs", cpu_count() if jobs is None else jobs, least=1)
-    if aim is not None and not np.isfinite(aim):
-        raise SettingsError(f"target = {aim}: it must be a finite number, such as 0.01")
+    if aim is not None and not (is_number(aim) and np.isfinite(plain(aim))):
+        raise SettingsError(f"target = {shown(aim)}: it must be a finite number, such as 0.01")
     plan = Plan(
         scenario=scenario,
         methods=chosen(only, methods, scenario.case(first).conditions),

@@ -19,7 +19,7 @@ VARIANTS = (
     "D3GD rule=global",
     "DiDGD step_size.power=0.5",  # a step that decays removes the bias of Di-DGD in the long run
     "FROST rule=fixed perron=tracked",  # its agents know only their in-neighbours
-    "PerronD3GD rule=local",
+    "PerronD3GD rule=planned",
     "PerronD3GD rule=fixed",
 )
 HARDENED = ("DiDGD averaged=true",)  # for unreliable networks
@@ -33,7 +33,7 @@ def usual(conditions: object = None) -> dict[str, Maker]:
 
 
 def named(text: str) -> Maker:
-    """Return a method by its name and settings, e.g. ``"PerronD3GD rule=local"``.
+    """Return a method by its name and settings, e.g. ``"PerronD3GD rule=planned"``.
 
     Args:
         text: The class's name, then ``key=value`` words as in the ``[algorithm]`` table of a settings file. With
@@ -41,8 +41,8 @@ def named(text: str) -> Maker:
             comparison chooses where it starts.
 
     Example:
-        >>> named("PerronD3GD rule=local")(0.1).rule
-        'local'
+        >>> named("PerronD3GD rule=planned")(0.1).rule
+        'planned'
         >>> named("DiDGD step_size.power=0.5")(0.1).step_size
         Decay(start=0.1, power=0.5, over=1.0)
     """
@@ -56,7 +56,7 @@ def named(text: str) -> Maker:
         key, equals, value = word.partition("=")
         if not equals or key in ("step_size", f"{_DECAY}start"):
             hint = "write key=value" if not equals else "the comparison chooses the step size"
-            raise SettingsError(f"method {text!r}: found {word!r}; {hint}, as in 'PerronD3GD rule=local'")
+            raise SettingsError(f"method {text!r}: found {word!r}; {hint}, as in 'PerronD3GD rule=planned'")
         part, name = (decay, key.removeprefix(_DECAY)) if key.startswith(_DECAY) else (table, key)
         part[name] = value_of(value)
     maker = partial(_made, table, decay, f"method {text!r}")

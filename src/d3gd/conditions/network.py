@@ -96,6 +96,11 @@ class ConditionedNetwork(Network):
         self._k, self._calls = 0, 0
         self._post = Post(np.zeros(graph.n, dtype=bool), np.full((count, self._slots * self._buffered), np.inf), {})
         self._away = self._post.away
+        self._since: Ints = np.zeros(graph.n, dtype=np.int64)  # the iteration at which an agent joins
+        for agent, first, until in conditions.absences:
+            if first == 0:
+                self._since[agent] = max(until, self._since[agent])
+        self._joins: Bools = np.zeros(graph.n, dtype=bool)
         self._sends: Bools = np.ones(count, dtype=bool)
         self._arrived: Bools = self._sends
 
@@ -115,6 +120,7 @@ class ConditionedNetwork(Network):
         if gone:
             self._away = away.copy()
             self._away[gone] = True
+        self._joins = self._since == k + 1  # they listen
         self._sends = self._active(k) & ~self._away[self._from] & ~self.loops
         delivers = self._sends | self.loops
         if what.loss > 0:
@@ -132,10 +138,14 @@ class ConditionedNetwork(Network):
         return self._post
 
     def hold(self, old: Any, new: Any) -> Any:
-        """Return the new state, with the old rows of pausing agents."""
+        """Return the new state, with the old rows of pausing agents; those that are about to join take a model over."""
         if not self._away.any():
             return new
-        return keep(old, new, {"agent": self._away[self.agents], "edge": self._away[self._to]})
+        held = keep(old, new, {"agent": self._away[self.agents], "edge": self._away[self._to]})
+        joins = self._joins[self.agents]
+        if not joins.any() or not hasattr(new, "x"):
+            return held
+        return held._replace(x=np.where(joins[:, None], new.x, held.x))
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges; the inbox holds the newest messages that have arrived."""
@@ -172,11 +182,14 @@ class ConditionedNetwork(Network):
         return mixed
 
     def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
-        r"""Return :math:`\sum_j a_{ij}^k m_i^{(j)}`, of own messages as old as those that arrived."""
+        r"""Return :math:`\sum_j a_{ij}^k m_i^{(j)}`: own messages, each as old as the one that arrived from j."""
         if not isinstance(received, Late):
             return super().echo(a, received, sent)
         self._require(received, a)
         own = received.box[self._loop, received.slots, 1:].reshape(received.shape)
+        sent_at = self._k - (self._k - received.slots) % self._slots
+        absent = sent_at < self._since[self._to]  # it sent nothing then, and has nothing to compare
+        own[absent] = received.joined()[absent]
         self._late_matrix.data = self._renormalized(a)
         echoed: Floats = self._late_matrix @ own
         return echoed
@@ -214,9 +227,10 @@ class ConditionedNetwork(Network):
 
     def _renormalized(self, a: Floats) -> Floats:
         """Return weights that are zero on missing messages, with rows that sum to one if they did before."""
-        if self._arrived.all():
+        joins = self._joins[self._to] & self.loops
+        if self._arrived.all() and not joins.any():
             return a
-        kept = np.where(self._arrived, a, 0.0)
+        kept = np.where(self._arrived & ~joins, a, 0.0)
         whole, left = self.reduce(a), self.reduce(kept)
         averages = np.abs(whole - 1) <= _ROUNDING
         alone = averages & (left == 0)

@@ -56,7 +56,7 @@ class Conditions:
             state.
         back: The probability, at each later iteration, that a pausing agent returns.
         absences: Further pauses at known times: (agent, first, until) pauses an agent from iteration ``first``; it
-            returns at ``until``.
+            returns at ``until``. If ``first`` is 0 it joins with the mean of the models that it hears at ``until - 1``.
         delay: The largest delay of a message, in iterations. From each neighbour an agent reads the newest message that
             has arrived, if it was sent at most ``delay`` iterations ago; from itself, that of the same iteration.
         delays: Whether ``"each message"`` has a random delay from 0 to ``delay``, ``"each link"`` has a fixed random
@@ -145,7 +145,7 @@ class Conditions:
         if self.biased:
             return f"biased: {text}"
         raise SettingsError(
-            f"{text}; choose a method that does, such as DiDGD with averaged = true, or set biased = true in the "
+            f"{text}; choose a method that does, such as PerronD3GD, or set biased = true in the "
             "conditions to run it anyway"
         )
 

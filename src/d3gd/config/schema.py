@@ -41,7 +41,7 @@ def keys_of(maker: Callable[..., Any]) -> Keys:
 
 def unknown(what: str, found: str, allowed: Sequence[str]) -> SettingsError:
     """Return the error for an unknown name, with the closest of those allowed."""
-    close = difflib.get_close_matches(found, allowed, n=1)
+    close = difflib.get_close_matches(str(found), allowed, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return SettingsError(f"{what} {shown(found)} is not known; {hint}choose from {', '.join(allowed) or 'none'}")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.errors import ProblemError
-from d3gd.validation import count, reals, shown
+from d3gd.validation import as_array, count, reals, shown
 
 _LEAST_ALPHA = 1e-6  # already one class per agent; far below, logarithms overflow
 _MOST = 1 << 34  # numbers in one array: 128 GiB
@@ -43,7 +43,7 @@ def check_block(block: Ints | Sequence[int] | None, agents: int) -> Ints:
     """Return the agents whose data to generate, by default all."""
     if block is None:
         return np.arange(agents)
-    chosen = np.asarray(block)
+    chosen = as_array("block", block, error=ProblemError)
     if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
         raise ProblemError(f"block = {shown(block)}: it must be a non-empty list of agents from 0 to {agents - 1}")
     if chosen.min() < 0 or chosen.max() >= agents:

@@ -9,7 +9,7 @@ from d3gd.data.checks import check_alpha, check_labels, check_sizes
 from d3gd.data.mixture import dirichlet
 from d3gd.errors import ProblemError
 from d3gd.random import generator
-from d3gd.validation import is_number, shown
+from d3gd.validation import as_array, is_number, shown
 
 _SPLIT, _HOLD_OUT = 4, 5  # key tags: one independent family of draws each
 
@@ -113,7 +113,7 @@ def hold_out(X: Array, y: Array, *, fraction: float, seed: int = 0) -> tuple[tup
 
 
 def _labelled(X: Array, y: Array) -> tuple[Array, Array]:
-    X, y = np.asarray(X), np.asarray(y)
+    X, y = as_array("X", X, error=ProblemError), as_array("y", y, error=ProblemError)
     if X.ndim < 1 or y.ndim != 1 or len(X) != len(y) or len(y) == 0:
         raise ProblemError(f"X of shape {X.shape} and y of shape {y.shape}; pass one label per sample")
     check_labels(y, "the set")

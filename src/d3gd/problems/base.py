@@ -11,6 +11,7 @@ from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.problems.checks import check_returned
 from d3gd.random import keyed_uniform
+from d3gd.validation import as_array
 
 
 class Problem(ABC):
@@ -144,7 +145,7 @@ class Problem(ABC):
 
     def _positions(self, agents: Ints | Sequence[int]) -> Ints:
         """Check the argument of `restrict`."""
-        positions = np.asarray(agents)
+        positions = as_array("agents", agents, error=ProblemError)
         if positions.ndim != 1 or positions.size == 0 or positions.dtype.kind not in "iu":
             raise ProblemError(f"restrict found {positions.dtype} of shape {positions.shape}; pass a list of agents")
         wrong = positions[(positions < 0) | (positions >= self.agents)]

@@ -8,7 +8,7 @@ import numpy as np
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.data.checks import check_labels
 from d3gd.errors import ProblemError
-from d3gd.validation import count, not_negative, reals
+from d3gd.validation import as_array, count, not_negative, reals
 
 MOST_DRAWN = 1 << 20  # samples in a mini-batch of one agent
 
@@ -58,7 +58,7 @@ def check_finite(values: Array, what: str, axes: Sequence[str], ids: Ints | None
 
 def check_ids(agent_ids: Ints | Sequence[int] | None, agents: int) -> Ints:
     """Return the agents' global ids, by default 0, 1, ..., or raise an error unless there is one for each."""
-    ids = np.arange(agents) if agent_ids is None else np.asarray(agent_ids)
+    ids = np.arange(agents) if agent_ids is None else as_array("agent_ids", agent_ids, error=ProblemError)
     if ids.shape != (agents,) or ids.dtype.kind not in "iu":
         raise ProblemError(f"agent_ids of shape {ids.shape} do not name {agents} agents; pass one integer per agent")
     return ids.astype(np.int64)
@@ -82,7 +82,7 @@ def check_samples(X: Array, y: Array, name: str) -> tuple[Floats, Ints]:
         y: Labels, shape (samples,).
         name: Their owner, for messages.
     """
-    X, y = reals(f"X of {name}", X, error=ProblemError), np.asarray(y)
+    X, y = reals(f"X of {name}", X, error=ProblemError), as_array(f"y of {name}", y, error=ProblemError)
     if X.ndim != 2 or X.size == 0 or y.shape != X.shape[:1]:
         raise ProblemError(
             f"{name} has X of shape {X.shape} and y of shape {y.shape}; "

@@ -13,7 +13,7 @@ from d3gd.errors import ProblemError
 from d3gd.kernels import Meter
 from d3gd.problems.checks import check_finite, check_ids, check_pair
 from d3gd.problems.classification import LinearClassification, of_mixture, real, row_slices
-from d3gd.validation import count, reals
+from d3gd.validation import as_array, count, reals
 
 
 def slope(s: Any) -> Any:
@@ -60,7 +60,7 @@ class SigmoidClassification(LinearClassification):
         test: tuple[Floats, Ints] | None = None,
         agent_ids: Ints | Sequence[int] | None = None,
     ) -> None:
-        X, y = reals("X", X, error=ProblemError), np.asarray(y)
+        X, y = reals("X", X, error=ProblemError), as_array("y", y, error=ProblemError)
         if X.ndim != 3 or X.size == 0 or y.shape != X.shape[:2] or y.dtype.kind not in "iu":
             raise ProblemError(
                 f"X of shape {X.shape} and y of shape {y.shape} and type {y.dtype} do not match; "

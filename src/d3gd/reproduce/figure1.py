@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from d3gd import graphs, problems
+from d3gd.graphs import Digraph
+from d3gd.problems import SigmoidClassification
 from d3gd.reproduce.claims import Claim, at_least, correlations, has_sign, judged, near_zero, reduction, speed_up
 from d3gd.reproduce.trial import (
     ALGORITHMS,
@@ -38,9 +40,13 @@ _PANELS = {
 
 def trial(seed: int, iterations: int = ITERATIONS) -> Trial:
     """Run all three algorithms on the Erdős-Rényi graph and the data of a seed."""
+    return run_trial(seed, *drawn(seed), tuple(ALGORITHMS), iterations=iterations, every=_EVERY)
+
+
+def drawn(seed: int) -> tuple[Digraph, SigmoidClassification]:
+    """Return the graph and the data of a seed."""
     graph = graphs.erdos_renyi(AGENTS, LINK_PROBABILITY, seed=seed)
-    problem = problems.sigmoid_classification(agents=AGENTS, alpha=ALPHA, seed=seed, test_samples=0)
-    return run_trial(seed, graph, problem, tuple(ALGORITHMS), iterations=iterations, every=_EVERY)
+    return graph, problems.sigmoid_classification(agents=AGENTS, alpha=ALPHA, seed=seed, test_samples=0)
 
 
 def claims(trials: Sequence[Trial]) -> list[Claim]:

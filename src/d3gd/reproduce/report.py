@@ -3,13 +3,14 @@
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from d3gd.algorithms.identity import describe
 from d3gd.errors import RecordError, SettingsError
 from d3gd.plots import DPI
-from d3gd.reproduce import figure1, figure2
+from d3gd.reproduce import figure1, figure2, readings
 from d3gd.reproduce.claims import Claim
 from d3gd.reproduce.trial import ALGORITHMS, CURVES, ITERATIONS, Trial
 from d3gd.runs import files, outputs
@@ -17,7 +18,11 @@ from d3gd.runs.progress import progress_bar
 
 Which: TypeAlias = Literal["fig1", "fig2", "all"]
 
-_TRIALS: dict[str, Callable[[int], Trial]] = {"fig1": figure1.trial, "fig2": figure2.trial}
+_TRIALS: Mapping[str, Callable[[int], Trial]] = {
+    "fig1": figure1.trial,
+    **{reading: partial(readings.trial, reading) for reading in readings.READINGS},
+    "fig2": figure2.trial,
+}
 _COLOURS = {"reproduced": "green", "partly": "yellow", "not reproduced": "red"}
 _NOTES = (
     "Ours: median [quartiles] over seeds 0, 1, ...; graph and data are drawn from the seed. "
@@ -62,7 +67,9 @@ def reproduce(
     if which not in ("all", before):
         raise RecordError(f"{folder} holds other figures, whose claims would be lost; choose another folder (--out)")
     files.write_json(folder / "settings.json", settings)
-    trials = _run_all([which] if which != "all" else list(_TRIALS), seeds, jobs, progress)
+    wanted = {"all": list(_TRIALS), "fig1": ["fig1", *readings.READINGS], "fig2": ["fig2"]}[which]
+    trials = _run_all(wanted, seeds, jobs, progress)
+    otherwise = {name: trials.pop(name) for name in readings.READINGS if name in trials}
     found: list[Claim] = []
     written: list[str] = []
     with progress_bar(progress, len(trials), "Figures") as show:
@@ -74,6 +81,7 @@ def reproduce(
             found += figure.claims(rows)
             written += [f"{name}.png", table]
             show(count, name)
+    found += readings.claims(otherwise)
     files.write_json(
         folder / "claims.json", {**settings, "notes": _NOTES, "claims": [claim.as_dict() for claim in found]}
     )

@@ -16,7 +16,6 @@ from d3gd.algorithms.d3gd import D3GD
 from d3gd.algorithms.didgd import DiDGD
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.graphs import Digraph
-from d3gd.problems import SigmoidClassification
 
 ITERATIONS = 1000
 DIDGD, GLOBAL, DECENTRALIZED = "Di-DGD", "D3GD (global)", "D3GD (decentralized)"
@@ -70,15 +69,18 @@ class Trial:
 
 
 def run_trial(
-    seed: int, graph: Digraph, problem: SigmoidClassification, names: tuple[str, ...], *, iterations: int, every: int
+    seed: int,
+    graph: Digraph,
+    problem: Any,
+    names: tuple[str, ...],
+    *,
+    iterations: int,
+    every: int,
+    x0: Floats | None = None,
 ) -> Trial:
-    """Run some of :data:`ALGORITHMS` on one graph and problem."""
-    results = {
-        name: engine.run(
-            ALGORITHMS[name], graph, problem, iterations=iterations, every=every, metrics=CURVES, progress=False
-        )
-        for name in names
-    }
+    """Run some of :data:`ALGORITHMS` on one graph and classification problem."""
+    how: dict[str, Any] = {"iterations": iterations, "every": every, "metrics": CURVES, "progress": False, "x0": x0}
+    results = {name: engine.run(ALGORITHMS[name], graph, problem, **how) for name in names}
     if any(result.status == "interrupted" for result in results.values()):  # Ctrl-C ends all trials
         raise KeyboardInterrupt
     recorded = np.unique(np.append(np.arange(0, iterations, every), iterations))

@@ -86,12 +86,11 @@ class Failing(Rule):
         """Average the gradient's size and changes."""
         g = now.g.astype(np.float64, copy=False)
         change, size = (np.einsum("id,id->i", u, u)[:, None] for u in (g - s.last, g))
-        if now.k == 0:
-            return s._replace(last=now.g, size=size)
+        first = s.size == 0  # also of an agent that joins late
         return s._replace(
             last=now.g,
-            change=_MEMORY * s.change + (1 - _MEMORY) * 0.5 * change,
-            size=_MEMORY * s.size + (1 - _MEMORY) * size,
+            change=np.where(first, 0.0, _MEMORY * s.change + (1 - _MEMORY) * 0.5 * change),
+            size=np.where(first, size, _MEMORY * s.size + (1 - _MEMORY) * size),
         )
 
     def message(self, net: Network, s: FailingState, now: Now) -> tuple[FailingState, dict[str, Array]]:

@@ -91,7 +91,7 @@ class Planner:
 
         noisy = self.depth if variance.any() else 0
         operations = min(options["maxfun"], _USUAL) * (10 * noisy + 8) * self.n**3
-        patience(f"weights planned for {self.n:,} agents", operations, 'choose rule = "local", or metropolis weights')
+        patience(f"weights planned for {self.n:,} agents", operations, 'choose rule = "mixing", or metropolis weights')
         if G.shape[1] > self.n:
             G = np.transpose(np.linalg.qr(G.T, mode="r"))  # the same inner products in n coordinates
         found = minimize(self.cost, start, (G, variance, step_size), "L-BFGS-B", jac=True, options=dict(options))

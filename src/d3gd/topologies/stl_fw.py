@@ -90,8 +90,12 @@ def stl_fw_objective(weights: Array, proportions: Array, *, lam: float = 0.1) ->
     from d3gd.spectrum import as_weights
 
     shares = _checked_proportions(proportions)
-    lam = _checked_lam(lam)
-    return _objective(as_weights(weights).toarray(), shares - shares.mean(axis=0), lam)
+    lam, W = _checked_lam(lam), as_weights(weights).toarray()
+    if len(W) != len(shares):
+        raise ProblemError(
+            f"there are proportions of {len(shares)} agents and weights of {len(W)}; give the same number"
+        )
+    return _objective(W, shares - shares.mean(axis=0), lam)
 
 
 def _objective(W: Floats, centred: Floats, lam: float) -> float:

@@ -26,7 +26,8 @@ _ALLOWED = {  # what is no mistake although it looks like one: argument, and why
     ("compare", "target", "inf"),
     ("compare", "target", "-inf"),
 }
-_ANYTHING = {("data.hold_out", "X"), ("data.split_by_label", "X")}  # samples of any type are handed on as they are
+# Samples of any type are handed on as they are; numbers of any size are arranged as they are.
+_ANYTHING = {("data.hold_out", "X"), ("data.split_by_label", "X"), ("Digraph.matrix", "values")}
 _OPTIONAL = {"labels", "block", "batch", "test", "classes", "agent_ids", "weights", "x0", "metrics", "checkpoint_every"}
 _OPTIONAL |= {"notes", "conditions", "start", "graphs", "target", "metric", "iterations", "seeds", "steps"}
 _SIZES = {"n", "rows", "columns", "agents", "dim", "classes", "features", "samples", "test_samples", "batch", "delay"}

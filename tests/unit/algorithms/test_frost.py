@@ -12,9 +12,9 @@ from d3gd.spectrum import perron, spectral_gap
 from d3gd.steady.planner import Planner
 from tests.helpers.stepping import network, random_network, states
 from tests.helpers.strategies import digraphs, examples, row_stochastic
-from tests.unit.algorithms.test_perron import ORDERS, Diagonal
+from tests.unit.algorithms.test_perron import Diagonal
 
-RULES = ["mixing", "fixed"]
+RULES, ORDERS = ["mixing", "fixed"], ["after", "before"]
 
 
 @examples(30)

@@ -11,8 +11,7 @@ import d3gd
 from d3gd import cli
 from d3gd.network import Network
 from d3gd.problems import Problem
-from d3gd.rules.base import gain_under
-from d3gd.spectrum import spectral_gap
+from d3gd.rules.gain import gain_under
 from d3gd.state import flatten
 from tests.helpers.methods import advance
 from tests.helpers.stepping import network, random_network, states
@@ -20,14 +19,17 @@ from tests.helpers.strategies import digraphs, examples, row_stochastic
 from tests.paper.textbook import perron
 from tests.unit.runs.test_files import same
 
-RULES = ["fixed", "planned", "local"]
-ORDERS = ["after", "before"]
-EVERY_KIND = [
-    *(d3gd.PerronD3GD(step_size=0.02, rule=rule, combine=order) for rule in RULES for order in ORDERS),
-    *(d3gd.FROST(step_size=0.02, rule=rule, combine=order) for rule in ("mixing", "fixed") for order in ORDERS),
-]
-IDS = [f"{type(a).__name__}-{a.rule}-{a.combine}" for a in EVERY_KIND]
-each_kind = pytest.mark.parametrize("algorithm", EVERY_KIND, ids=IDS)
+RULES = ["mixing", "planned", "fixed"]
+EVERY_KIND = {
+    **{f"PerronD3GD-{rule}": d3gd.PerronD3GD(step_size=0.02, rule=rule) for rule in RULES},
+    "PerronD3GD-known": d3gd.PerronD3GD(step_size=0.02, rule="fixed", perron="known"),
+    **{
+        f"FROST-{rule}-{order}": d3gd.FROST(step_size=0.02, rule=rule, combine=order)
+        for rule in ("mixing", "fixed")
+        for order in ("after", "before")
+    },
+}
+each_kind = pytest.mark.parametrize("algorithm", EVERY_KIND.values(), ids=EVERY_KIND)
 
 
 class Diagonal(Problem):
@@ -59,61 +61,103 @@ class Changed(Diagonal):
 # The update -------------------------------------------------------------------------------------------------------
 
 
-def test_without_correction_fixed_weights_are_di_dgd_with_the_exact_perron_vector():
+def test_without_correction_fixed_weights_are_adapt_then_combine_di_dgd_with_the_exact_perron_vector():
     graph, A = random_network(3)
     problem = d3gd.problems.quadratic(agents=6, dim=4, seed=3)
-    algorithm = d3gd.PerronD3GD(step_size=0.05, rule="fixed", combine="before", correct=False)
-    path = states(algorithm, graph, A, problem, 60)
+    path = states(d3gd.PerronD3GD(step_size=0.05, rule="fixed", correct=False), graph, A, problem, 60)
     dense, x = A.toarray(), np.zeros((6, 4))
     for s in path:
         assert np.allclose(s.x, x, rtol=1e-11, atol=1e-13)
-        x = dense @ x - 0.05 / (6 * perron(dense)[:, None]) * problem.gradients(x)
+        assert not s.v.any()
+        x = dense @ (x - 0.05 / (6 * perron(dense)[:, None]) * problem.gradients(x))
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_corrected_update_is_the_one_in_the_docstring(order):
+@pytest.mark.parametrize("rule", ["mixing", "fixed"])
+@pytest.mark.parametrize("known", ["discovered", "known"])
+def test_the_corrected_update_is_the_one_in_the_docstring(rule, known):
     graph, A = random_network(4)
     problem = d3gd.problems.quadratic(agents=6, dim=4, seed=4)
-    algorithm = d3gd.PerronD3GD(step_size=0.05, rule="fixed", combine=order)
-    net = network(algorithm, graph, A)
-    dense = A.toarray()
+    algorithm = d3gd.PerronD3GD(step_size=0.05, rule=rule, perron=known)
+    net, path = network(algorithm, graph, A), states(algorithm, graph, A, problem, 60)
+    dense = graph.matrix(algorithm.weights(net, path[0])).toarray()
+    assert np.array_equal(dense, A.toarray()) == (rule == "fixed")
     pi = perron(dense)[:, None]
-    x, w = np.zeros((2, 6, 4))
-    for s in states(algorithm, graph, A, problem, 60):
+    x, v = np.zeros((2, 6, 4))
+    for k, s in enumerate(path):
         assert np.allclose(s.x, x, rtol=1e-9, atol=1e-12)
-        assert np.allclose(s.w, w, rtol=1e-9, atol=1e-12)
-        beta = s.rule.use(net).gain
-        push = 0.05 / pi * (problem.gradients(x) / 6 + w)
-        m = x - push if order == "after" else x
-        x = dense @ m - (push if order == "before" else 0)
-        w = w + beta / 0.05 * pi * (m - dense @ m)
+        assert np.allclose(s.v, v, rtol=1e-9, atol=1e-10)
+        beta = gain_under(graph.matrix(algorithm.weights(net, s))).at(k)
+        m = x - 0.05 * (problem.gradients(x) / (6 * pi) + v)
+        x, v = dense @ m, v + beta / 0.05 * (m - dense @ m)
+
+
+def test_on_doubly_stochastic_weights_with_full_gain_it_is_exact_diffusion():
+    """Exact diffusion mixes by (I + W) / 2, where the gain may be 1."""
+    graph = d3gd.graphs.grid(2, 3)
+    problem = d3gd.problems.quadratic(agents=6, dim=4, seed=4)
+    half = (np.eye(6) + d3gd.weights.metropolis(graph).toarray()) / 2
+    gain = gain_under(graph.matrix(half[graph.targets, graph.sources])).first
+    assert gain == 1.0  # half of the bound 2 (1 + mu) / (1 - mu), which is at least 2 for modes that do not alternate
+    x, v = np.zeros((2, 6, 4))
+    path = states(d3gd.ExactDiffusion(step_size=0.05), graph, d3gd.weights.metropolis(graph), problem, 60)
+    for s in path:
+        assert np.allclose(s.x, x, rtol=1e-9, atol=1e-12)
+        m = x - 0.05 * (problem.gradients(x) + v)
+        x, v = half @ m, v + gain / 0.05 * (m - half @ m)
 
 
 @examples(15)
-@given(graph=digraphs(min_n=1, max_n=8), data=st.data(), rule=st.sampled_from(["fixed", "planned"]))
-def test_corrections_sum_to_zero_at_every_iteration(graph, data, rule):
+@given(graph=digraphs(min_n=1, max_n=8), data=st.data(), rule=st.sampled_from(RULES))
+def test_corrections_weighted_by_the_perron_vector_sum_to_zero_at_every_iteration(graph, data, rule):
     A = data.draw(row_stochastic(graph))
-    order = data.draw(st.sampled_from(ORDERS))
-    algorithm = d3gd.PerronD3GD(step_size=0.02, rule=rule, combine=order)
+    algorithm = d3gd.PerronD3GD(step_size=0.02, rule=rule)
+    net = network(algorithm, graph, A)
     path = states(algorithm, graph, A, Diagonal(graph.n, 3, data.draw(st.integers(0, 99))), 80)  # two plans or three
     for s in path:
-        assert np.abs(s.w.sum(axis=0)).max() <= 1e-12 * (1 + np.abs(s.w).max() + np.abs(s.x).max())
-    assert graph.n == 1 or np.abs(path[-1].w).max() > 0
+        off = np.abs(algorithm.scale(net, s) @ s.v).max()
+        assert off <= 1e-12 * (1 + np.abs(s.v).max() + np.abs(s.x).max() / 0.02)
+    assert graph.n == 1 or np.abs(path[-1].v).max() > 0
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("rule", ["fixed", "planned", "local"])
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("seed", [0, 3])
-def test_models_come_to_rest_at_the_optimum_and_agree(rule, order, seed):
+def test_models_come_to_rest_at_the_optimum_and_agree(rule, seed):
     graph, A = random_network(seed, n=8)
     problem = d3gd.problems.quadratic(agents=8, dim=4, seed=seed)
-    algorithm = d3gd.PerronD3GD(step_size=0.04, rule=rule, combine=order)
+    algorithm = d3gd.PerronD3GD(step_size=0.04, rule=rule)
     result = d3gd.run(algorithm, graph, problem, weights=A, iterations=2500, every=2500)
     assert np.abs(result.x - problem.optimum).max() < 1e-6
     assert result.metrics["disagreement"][-1] < 1e-12
 
 
-@pytest.mark.parametrize("rule", ["fixed", "planned", "local"])
+def test_weights_for_mixing_do_not_depend_on_the_initial_ones_nor_on_data():
+    graph, A = random_network(5)
+    algorithm = d3gd.PerronD3GD(step_size=0.05)
+    chosen = []
+    for weights, seed in ((A, 0), (d3gd.weights.metropolis(graph), 1)):
+        net = network(algorithm, graph, weights)
+        last = states(algorithm, graph, weights, Diagonal(6, 3, seed), 70)[-1]
+        chosen.append((algorithm.weights(net, last), algorithm.scale(net, last)))
+    assert np.array_equal(chosen[0][0], chosen[1][0])
+    assert np.array_equal(chosen[0][1], chosen[1][1])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_discovering_the_network_costs_a_survey_and_changes_no_bit(rule):
+    graph, A = random_network(6)
+    ends, sent = [], []
+    for known in ("discovered", "known"):
+        algorithm = d3gd.PerronD3GD(step_size=0.05, rule=rule, perron=known)
+        assert algorithm.needs == ("the network" if known == "known" else "in-neighbours")
+        net = network(algorithm, graph, A)
+        algorithm.init(net, np.zeros((6, 3)))
+        sent.append(net.bytes_sent)
+        ends.append(states(algorithm, graph, A, Diagonal(6, 3), 70)[-1].x)
+    assert np.array_equal(ends[0], ends[1])
+    assert sent[0] > sent[1] == 0
+
+
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(("before", "after"), [(0.2, 0.02), (0.02, 0.2)])
 def test_a_change_of_the_step_size_leaves_models_at_rest_where_they_are(rule, before, after):
     graph, problem = d3gd.graphs.ring(20), d3gd.problems.quadratic(agents=20, dim=3, seed=0)
@@ -122,13 +166,29 @@ def test_a_change_of_the_step_size_leaves_models_at_rest_where_they_are(rule, be
     assert result.metrics["disagreement"][result.iterations >= 3000].max() < 1e-11
 
 
+@pytest.mark.parametrize("rule", RULES)
+@examples(8)
+@given(steps=st.lists(st.floats(1e-6, 0.2), min_size=2, max_size=5), held=st.integers(1, 40))
+def test_under_any_schedule_of_steps_models_at_rest_stay_where_they_are(rule, steps, held):
+    graph, problem = d3gd.graphs.ring(20), d3gd.problems.quadratic(agents=20, dim=3, seed=0)
+    algorithm = d3gd.PerronD3GD(step_size=lambda k: steps[k // held], rule=rule)
+    net = network(algorithm, graph, d3gd.weights.metropolis(graph))
+    x = np.tile(problem.optimum, (20, 1))
+    s = algorithm.init(net, x)
+    s = s._replace(v=-problem.gradients(x) / (20 * algorithm.scale(net, s)[:, None]))
+    for k in range(held * len(steps)):
+        s = advance(algorithm, net, problem, s, k)
+        assert np.abs(s.x - x).max() < 1e-10  # corrections are of size 1: a jump would be as large as a step
+
+
 @pytest.mark.parametrize("graph", [d3gd.graphs.erdos_renyi(6, 0.4, seed=seed) for seed in range(3)], ids=str)
-def test_single_precision_ends_where_gradient_descent_in_single_precision_does(graph):
+@pytest.mark.parametrize("rule", RULES)
+def test_single_precision_ends_where_gradient_descent_in_single_precision_does(graph, rule):
     problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
     ends = {
-        name: d3gd.run(algorithm, graph, problem, iterations=10_000, every=10_000, dtype="float32")
+        name: d3gd.run(algorithm, graph, problem, iterations=6000, every=6000, dtype="float32")
         for name, algorithm in {
-            "corrected": d3gd.PerronD3GD(step_size=0.05, rule="fixed"),
+            "corrected": d3gd.PerronD3GD(step_size=0.05, rule=rule),
             "centralized": d3gd.Centralized(step_size=0.05),
         }.items()
     }
@@ -136,34 +196,13 @@ def test_single_precision_ends_where_gradient_descent_in_single_precision_does(g
     assert ends["corrected"].metrics["stationarity"][-1] <= 10 * floor
 
 
-def test_the_default_rule_is_planned_up_to_300_agents_and_fixed_above():
-    for n, name in ((2, "PlanState"), (300, "PlanState"), (301, "Known")):
-        graph = d3gd.graphs.exponential(n)
-        algorithm = d3gd.PerronD3GD(step_size=0.1)
-        state = algorithm.init(network(algorithm, graph, d3gd.weights.uniform(graph)), np.zeros((n, 1)))
-        assert type(state.rule).__name__ == name
-
-
-@given(graph=digraphs(max_n=12), data=st.data())
-def test_the_gain_is_half_of_what_the_gap_allows_and_at_most_a_twentieth(graph, data):
-    A = data.draw(row_stochastic(graph))
-    shrinks = 1 - spectral_gap(A)
-    expected = min(0.05, 0.5 * (1 / shrinks - 1)) if shrinks > 0 else 0.05
-    assert gain_under(A) == expected
-
-
-def test_a_gap_that_cannot_change_the_gain_is_not_worked_out(monkeypatch):
-    def refuse(A):
-        raise AssertionError("minutes, for a large network")
-
-    graph = d3gd.graphs.regular(5000, 10)
-    A = d3gd.weights.metropolis(graph)
-    monkeypatch.setattr("d3gd.rules.base.spectral_gap", refuse)
-    assert gain_under(A) == 0.05
-    slow = d3gd.graphs.ring(400)
-    algorithm = d3gd.PerronD3GD(step_size=0.1, correct=False)  # has no use for a gain
-    net = network(algorithm, slow, d3gd.weights.metropolis(slow))
-    assert algorithm.init(net, np.zeros((400, 1))).rule.gain == 0
+def test_more_than_2000_agents_have_to_know_their_network():
+    graph = d3gd.graphs.grid(60, 50, torus=True)
+    problem = Diagonal(3000, 1)
+    with pytest.raises(d3gd.D3GDError, match='perron="known"'):
+        d3gd.run(d3gd.PerronD3GD(step_size=0.1, rule="fixed"), graph, problem, iterations=1)
+    algorithm = d3gd.PerronD3GD(step_size=0.1, rule="fixed", perron="known")
+    assert d3gd.run(algorithm, graph, problem, iterations=3).status == "completed"
 
 
 @each_kind
@@ -207,7 +246,7 @@ def test_gradients_that_turn_nan_end_the_run(algorithm, when):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"step_size": 0.0}, {"step_size": -1.0}, {"rule": "best"}, {"combine": "never"}, {"combine": ""}]
+    "wrong", [{"step_size": 0.0}, {"step_size": -1.0}, {"rule": "best"}, {"perron": "guessed"}, {"perron": ""}]
 )
 @pytest.mark.parametrize("kind", [d3gd.PerronD3GD, d3gd.FROST])
 def test_bad_settings_get_one_line(kind, wrong):
@@ -219,12 +258,11 @@ def test_bad_settings_get_one_line(kind, wrong):
 # The one-way ring -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("rule", ["auto", "local"])
-def test_converges_on_a_one_way_ring_where_di_dgd_diverges(rule, order):
+@pytest.mark.parametrize("rule", RULES)
+def test_converges_on_a_one_way_ring_where_di_dgd_diverges(rule):
     graph, problem = d3gd.graphs.ring(50), d3gd.problems.quadratic(agents=50, dim=3, seed=1)
     assert d3gd.run(d3gd.DiDGD(step_size=0.1), graph, problem, iterations=300).status == "diverged"
-    algorithm = d3gd.PerronD3GD(step_size=0.1, rule=rule, combine=order)
+    algorithm = d3gd.PerronD3GD(step_size=0.1, rule=rule)
     result = d3gd.run(algorithm, graph, problem, iterations=1500, every=500)
     assert result.status == "completed"
     assert (np.diff(result.metrics["stationarity"]) < 0).all()
@@ -269,7 +307,8 @@ def test_a_model_feels_far_data_first_when_its_distance_says(algorithm):
     other = states(algorithm, graph, A, Changed(8, 3, 0, changed=2, since=0), 8)
     differs = np.array([(s.x != t.x).any(axis=1) for s, t in zip(path, other, strict=True)])
     hops = graph.hops_from(2)
-    first = hops + 1 if algorithm.combine == "before" else np.maximum(hops, 1)
+    before = getattr(algorithm, "combine", "after") == "before"
+    first = hops + 1 if before else np.maximum(hops, 1)
     assert differs.argmax(axis=0).tolist() == first.tolist()
 
 
@@ -297,8 +336,7 @@ def test_the_reported_weights_are_row_stochastic_and_the_scale_is_their_perron_v
         a = graph.matrix(algorithm.weights(net, s)).toarray()
         assert a.sum(axis=1) == pytest.approx(1)
         assert a[graph.targets, graph.sources].min() > 0
-        if getattr(algorithm, "rule", "") != "local":  # tracked there, and kept near the last one for a while
-            assert algorithm.scale(net, s) == pytest.approx(perron(a))
+        assert algorithm.scale(net, s) == pytest.approx(perron(a))
 
 
 # Traffic ----------------------------------------------------------------------------------------------------------
@@ -309,6 +347,7 @@ def traffic(algorithm, graph, dim, iterations=1000):
     net = network(algorithm, graph, d3gd.weights.metropolis(graph))
     problem = Diagonal(graph.n, dim)
     s, sent = algorithm.init(net, np.zeros((graph.n, dim))), []
+    net.bytes_sent = 0  # a survey is no part of an iteration
     for k in range(iterations):
         s = advance(algorithm, net, problem, s, k)
         sent.append(net.bytes_sent)
@@ -316,8 +355,8 @@ def traffic(algorithm, graph, dim, iterations=1000):
 
 
 @pytest.mark.parametrize("graph", [d3gd.graphs.erdos_renyi(20, 0.2), d3gd.graphs.ring(20)], ids=["random", "ring"])
-@pytest.mark.parametrize("algorithm", EVERY_KIND[2:6], ids=IDS[2:6])
-def test_extra_traffic_over_di_dgd(algorithm, graph):
+def test_a_plan_from_data_adds_little_traffic_to_that_of_di_dgd(graph):
+    algorithm = d3gd.PerronD3GD(step_size=0.02, rule="planned")
     base = 8 * graph.link_count * np.arange(1, 1001)  # Di-DGD's, for each of the d + n numbers of a message
     assert (traffic(d3gd.DiDGD(step_size=0.01), graph, 64, 50) == (64 + 20) * base[:50]).all()
     extra = traffic(algorithm, graph, 64) - (64 + 20) * base
@@ -332,7 +371,10 @@ def test_extra_traffic_over_di_dgd(algorithm, graph):
 # Resuming ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", EVERY_KIND[2:8:2] + EVERY_KIND[5:6], ids=[*IDS[2:8:2], IDS[5]])
+RESUMED = ("PerronD3GD-mixing", "PerronD3GD-planned", "FROST-mixing-after")
+
+
+@pytest.mark.parametrize("algorithm", [EVERY_KIND[name] for name in RESUMED], ids=RESUMED)
 @examples(3)
 @given(cut=st.integers(1, 149), every=st.integers(3, 12))
 def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path_factory, algorithm, cut, every):
@@ -375,7 +417,7 @@ step_size = 0.05
     ("kind", "more"),
     [
         ("PerronD3GD", ""),
-        ("PerronD3GD", 'rule = "local"\ncombine = "before"\ncorrect = false'),
+        ("PerronD3GD", 'rule = "planned"\nperron = "known"\ncorrect = false'),
         ("FROST", 'rule = "fixed"'),
     ],
 )
@@ -383,7 +425,7 @@ def test_the_command_line_runs_it(tmp_path, monkeypatch, kind, more):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "experiment.toml").write_text(EXPERIMENT.format(kind=kind, more=more))
     assert cli.call(["run", "experiment.toml", "--out", "out"]) == 0
-    options = {"rule": "local", "combine": "before", "correct": False} if "local" in more else {}
+    options = {"rule": "planned", "perron": "known", "correct": False} if "planned" in more else {}
     options |= {"rule": "fixed"} if "fixed" in more else {}
     algorithm = getattr(d3gd, kind)(step_size=0.05, **options)
     graph, problem = d3gd.graphs.erdos_renyi(6, 0.4), d3gd.problems.quadratic(agents=6, dim=3)

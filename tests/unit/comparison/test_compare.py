@@ -160,7 +160,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path, blank):
 
 
 def test_methods_are_named_with_their_settings():
-    assert named("perrond3gd rule=local")(0.3) == d3gd.PerronD3GD(step_size=0.3, rule="local")
+    assert named("perrond3gd rule=planned")(0.3) == d3gd.PerronD3GD(step_size=0.3, rule="planned")
     assert set(usual()) == {*catalogue(), *VARIANTS}
     decays = named("DiDGD step_size.power=0.5 step_size.over=20")(0.3)
     assert decays == d3gd.DiDGD(step_size=d3gd.schedules.Decay(0.3, power=0.5, over=20))

@@ -173,7 +173,7 @@ def test_the_table_becomes_a_data_frame():
 
 
 def test_every_methods_page_gets_its_own_rows_and_once(tmp_path, blank):
-    compared(only=["PerronD3GD", "PerronD3GD rule=local", "DGD"], out=tmp_path / "compare" / "ring")
+    compared(only=["PerronD3GD", "PerronD3GD rule=planned", "DGD"], out=tmp_path / "compare" / "ring")
     pages = tmp_path / "methods"
     pages.mkdir()
     (pages / "perron_d3gd.md").write_text("# PerronD3GD\n\n<!-- comparison -->\n\nold\n\n<!-- /comparison -->\n\nend\n")
@@ -186,7 +186,7 @@ def test_every_methods_page_gets_its_own_rows_and_once(tmp_path, blank):
         assert text.startswith("# PerronD3GD\n")
         assert text.endswith("\n\nend\n")
         assert "old" not in text
-        assert [text.count(word) for word in ("| PerronD3GD |", "| PerronD3GD rule=local |", "| DGD |")] == [1, 1, 0]
+        assert [text.count(word) for word in ("| PerronD3GD |", "| PerronD3GD rule=planned |", "| DGD |")] == [1, 1, 0]
         assert "(../compare/ring/compare.md)" in text
         assert (pages / "dgd.md").read_text().count("needs undirected links") == 1
     assert (pages / "about.md").read_text() == "nothing"

@@ -116,13 +116,13 @@ def test_half_the_precision_buys_twice_the_iterations():
 
 def test_every_method_spends_the_same_bytes():
     spent = 30 * 8 * 3 * 4
-    found = compared(only=["DiDGD", "PerronD3GD rule=fixed"], iterations=None, budget_bytes=spent, graph=RING)
+    found = compared(only=["DiDGD", "PerronD3GD perron=known"], iterations=None, budget_bytes=spent, graph=RING)
     for one in found.rows:
         ends = [run.curves["bytes"][-1] for run in found.runs[one.method]]
         assert all(spent <= end < 1.3 * spent for end in ends)
     assert found.row("DiDGD").numbers == 3 + 4  # a model and a Perron tracker
-    assert found.row("PerronD3GD rule=fixed").numbers == 3
-    assert found.runs["PerronD3GD rule=fixed"][0].curves["iterations"][-1] == 30
+    assert found.row("PerronD3GD perron=known").numbers == 3
+    assert found.runs["PerronD3GD perron=known"][0].curves["iterations"][-1] == 30
 
 
 def test_every_method_evaluates_the_same_gradients():

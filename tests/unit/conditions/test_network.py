@@ -244,7 +244,7 @@ class Counting:
 
 
 def test_who_is_away_keeps_its_memory_sends_nothing_and_comes_back():
-    away = Conditions(absences=[(2, 10, 25), (4, 0, 40), (2, 20, 30)])
+    away = Conditions(absences=[(2, 10, 25), (4, 0, 50), (2, 20, 30)])
     result = d3gd.run(Counting(), GRAPH, PROBLEM, iterations=40, conditions=away, metrics=["bytes"])
     worked = np.array([40, 40, 20, 40, 0, 40])
     assert np.array_equal(result.x, np.repeat(worked[:, None], 3, axis=1))
@@ -292,6 +292,74 @@ def test_lost_and_late_messages_are_paid_for_and_absent_links_are_not():
     assert np.array_equal(2 * half[::2], ideal[::2])  # after an even number of iterations, each link had half of them
 
 
+# Echoes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delays", ["each message", "each link", "all"])
+def test_an_echo_is_the_own_message_of_the_same_age(delays):
+    rounds = Rounds(Conditions(loss=0.2, delay=3, delays=delays))
+    rng, told = np.random.default_rng(0), []
+    for k in rounds.of(12):
+        net = rounds.net
+        # A model and, as a second message, the iteration at which it was sent.
+        told.append(rng.normal(size=(N, 2)))
+        received = net.exchange(m=told[-1], k=np.full((N, 1), float(k)))
+        age = net.along(received.k)[:, 0].astype(int)
+        own = np.array([told[when][agent] for when, agent in zip(age, GRAPH.targets, strict=True)])
+        a = np.where(net.arrived(), net.a0, 0.0)
+        a /= net.spread(net.reduce(a))
+        expected = np.add.reduceat(a[:, None] * own, GRAPH.indptr[:-1])
+        np.testing.assert_allclose(net.echo(net.a0, received.m, told[-1]), expected, rtol=0, atol=1e-13)
+    assert (age < k)[LINKS].any()
+
+
+@examples(20)
+@given(
+    delay=st.integers(0, 4),
+    loss=st.floats(0, 0.8),
+    links=st.floats(0.3, 1),
+    delays=st.sampled_from(["each message", "all"]),
+)
+def test_agents_that_move_in_step_see_no_disagreement_however_late_messages_are(delay, loss, links, delays):
+    rounds = Rounds(Conditions(loss=loss, links=links, delay=delay, delays=delays))
+    for k in rounds.of(10):
+        m = np.tile([np.sin(k), 0.5 * k], (N, 1))
+        received = rounds.net.exchange(m=m).m
+        apart = rounds.net.echo(rounds.net.a0, received, m) - rounds.net.mix(rounds.net.a0, received, double=True)
+        assert np.abs(apart).max() <= 1e-14
+
+
+# Agents that join -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_an_agent_that_joins_late_starts_from_the_mean_of_what_it_hears(delay):
+    conditions = Conditions(absences=[(2, 0, 9)], delay=delay, delays="all")
+    x0 = np.zeros((N, 3))
+    x0[2] = 1e6  # of no consequence
+    seen = {}
+    method = d3gd.PerronD3GD(step_size=0.05)
+    d3gd.run(
+        method, GRAPH, PROBLEM, iterations=12, every=1, x0=x0, conditions=conditions, metrics={},
+        callbacks=[lambda snapshot: seen.update({snapshot.k: snapshot.x})],
+    )  # fmt: skip
+    assert all(np.array_equal(seen[k][2], x0[2]) for k in range(9))
+    others = np.delete(seen[9], 2, axis=0)
+    assert np.abs(others).max() < 10
+    if delay == 0:
+        assert (seen[9][2] >= others.min(axis=0) - 0.1).all()
+        assert (seen[9][2] <= others.max(axis=0) + 0.1).all()
+    assert np.abs(seen[12]).max() < 10
+    # Whoever was there before keeps its model.
+    later = Conditions(absences=[(2, 3, 9)])
+    kept = []
+    d3gd.run(
+        method, GRAPH, PROBLEM, iterations=9, every=1, conditions=later, metrics={},
+        callbacks=[lambda snapshot: kept.append(snapshot.x[2])],
+    )  # fmt: skip
+    assert np.array_equal(kept[3], kept[9])
+
+
 # Resume -----------------------------------------------------------------------------------------------------------
 
 EVERYTHING = Conditions(
@@ -301,7 +369,7 @@ METHODS = [
     AVERAGED,
     d3gd.DiDGD(step_size=0.05, warmup=8),
     d3gd.D3GD(step_size=0.02, rule="exact"),
-    d3gd.PerronD3GD(step_size=0.02, rule="local"),
+    d3gd.PerronD3GD(step_size=0.02),
     d3gd.FROST(step_size=0.01),
     d3gd.PushPull(step_size=0.01),
 ]
@@ -388,9 +456,8 @@ def test_a_biased_result_says_so(tmp_path):
     assert "biased" not in unbiased.settings
 
 
-def test_planned_weights_are_refused_and_no_longer_the_default():
-    loss = Conditions(loss=0.1, biased=True)
-    with pytest.raises(SettingsError, match="planned weights need every message to arrive"):
-        runs(loss, d3gd.PerronD3GD(step_size=0.05, rule="planned"))
-    auto, fixed = (runs(loss, d3gd.PerronD3GD(step_size=0.05, rule=rule)) for rule in ("auto", "fixed"))
-    assert np.array_equal(auto.x, fixed.x)
+def test_weights_planned_from_data_are_refused():
+    with pytest.raises(SettingsError, match="PerronD3GD does not survive loss: it relies on all agents planning"):
+        runs(Conditions(loss=0.1), d3gd.PerronD3GD(step_size=0.05, rule="planned"))
+    with pytest.raises(SettingsError, match="planned from data need every message to arrive"):
+        runs(Conditions(loss=0.1, biased=True), d3gd.PerronD3GD(step_size=0.05, rule="planned"))

@@ -141,3 +141,8 @@ def test_methods_run_with_its_links_and_weights() -> None:
 def test_bad_input(proportions: Array, arguments: dict[str, float], words: str) -> None:
     with pytest.raises(D3GDError, match=words):
         stl_fw(proportions, **{"budget": 2, **arguments})  # type: ignore[arg-type]
+
+
+def test_an_objective_needs_weights_and_proportions_of_the_same_agents():
+    with pytest.raises(d3gd.errors.ProblemError, match="3 agents and weights of 2"):
+        stl_fw_objective(np.eye(2), np.full((3, 2), 0.5))

@@ -55,7 +55,7 @@ def _method(rng: Any) -> Any:
     """Any method for directed graphs."""
     return rng.choice([
         d3gd.DiDGD(step_size=0.125), d3gd.D3GD(step_size=0.125), d3gd.D3GD(step_size=0.125, rule="global"),
-        d3gd.PerronD3GD(step_size=0.125, rule="local"), d3gd.PushPull(step_size=0.125), d3gd.FROST(step_size=0.125),
+        d3gd.PerronD3GD(step_size=0.125), d3gd.PushPull(step_size=0.125), d3gd.FROST(step_size=0.125),
         d3gd.SGP(step_size=0.125), d3gd.PushDIGing(step_size=0.125), d3gd.Centralized(step_size=0.125, momentum=0.5),
     ])  # fmt: skip
 
