@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.pulm import PULMDGD
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
+    from d3gd.algorithms.qg_momentum import QGMomentum
     from d3gd.algorithms.rfast import RFAST
     from d3gd.algorithms.sgp import SGP
     from d3gd.checks import check_method, check_problem
@@ -57,6 +58,7 @@ _HOMES = {
     "PerronD3GD": "algorithms.perron",
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
+    "QGMomentum": "algorithms.qg_momentum",
     "RFAST": "algorithms.rfast",
     "Result": "result",
     "check_method": "checks.method",
@@ -103,6 +105,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "PerronD3GD",
     "PushDIGing",
     "PushPull",
+    "QGMomentum",
     "Result",
     "check_method",
     "check_problem",
