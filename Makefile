@@ -4,6 +4,7 @@
 # make fuzz-properties   the property tests with new draws, FUZZ times as many (30 by default)
 # make study       the study of PerronD3GD, into docs/study (QUICK=1 for minutes instead of half an hour)
 # make bench       targets of speed and memory, measured, into docs/benchmarks.md (QUICK=1 for fewer repeats)
+# make soak        eight sites on a bad network, killed and restarted at random, for MINUTES (10 by default)
 # make audit       the pinned versions against known vulnerabilities; needs a network
 # All build .venv from constraints.txt first and work in either order. PYTHON chooses an interpreter for it (3.11 to 3.14),
 # EXTRAS what is installed for tests: without torch, its tests are skipped.
@@ -19,8 +20,9 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 OUT    ?= results
 SEEDS  ?= 10
 FUZZ   ?= 30
+MINUTES ?= 10
 
-.PHONY: reproduce study bench fuzz fuzz-properties test lint types suite audit clean
+.PHONY: reproduce study bench soak fuzz fuzz-properties test lint types suite audit clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
@@ -31,6 +33,9 @@ study: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 test: lint types suite
 

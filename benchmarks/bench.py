@@ -18,6 +18,7 @@ import numpy as np
 import overhead
 import rivals
 import rounds
+import sites
 from cases import Steps, fair, interleaved, quiet, regular, seconds
 
 import d3gd
@@ -162,6 +163,11 @@ def main():
     for row in travel["overlaps"]:
         times = " | ".join(f"{1e3 * row[name]:.2f}" for name in ("alone", "after", "during"))
         overlap.append(f"| {row['transport']} | {row['bytes'] / 1e6:.0f} MB | {row['work']} | {times} |")
+
+    for row in sites.measure(quick):
+        share = row["bare"] / row["round"]
+        what = f"round between sites, {row['bytes'] / 1e6:.1f} MB, throughput of bare pyzmq with CURVE"
+        table.add(what, ">= 0.7", share, share >= 0.7, " x")
 
     seeds = batched.measure(quick)
     text = (

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from d3gd import data, graphs, metrics, plots, problems, schedules, theory, topologies, transports, weights
+    from d3gd import data, graphs, metrics, plots, problems, schedules, sites, theory, topologies, transports, weights
     from d3gd import torch as torch
     from d3gd.algorithms.acgt import ACGT
     from d3gd.algorithms.base import Algorithm
@@ -74,6 +74,7 @@ _ROOMS = (
     "plots",
     "problems",
     "schedules",
+    "sites",
     "theory",
     "topologies",
     "torch",
@@ -117,6 +118,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "problems",
     "run",
     "schedules",
+    "sites",
     "theory",
     "topologies",
     "transports",

@@ -79,9 +79,11 @@ class Network:
         given: The whole network as this process was given it, also for the engine.
         needs: What algorithms on this network may read: see :attr:`d3gd.Algorithm.needs`.
         reliable: Whether every message arrives without delay; see :mod:`d3gd.conditions`.
+        repeatable: Whether an iteration can be taken again: messages between sites are sent once.
     """
 
     reliable = True
+    repeatable = True
 
     def __init__(
         self,
@@ -91,12 +93,13 @@ class Network:
         seed: int = 0,
         needs: Needs = "all agents",
         transport: Transport | None = None,
+        halo: Halo | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.n = graph.n
         self.dtype = np.dtype(dtype)
         self.given, self.needs = discovery.Survey(graph, weights.data, rounds=0), needs
-        self.halo = Halo(graph, transport or Alone())
+        self.halo = halo or Halo(graph, transport or Alone())
         block = self.halo.block
         self.agents: Ints = block.agents
         self.bytes_sent = 0
@@ -140,6 +143,10 @@ class Network:
     def permit(self, needs: Needs) -> None:
         """Let algorithms read what these needs include, besides what they may already read."""
         self.needs = stronger(self.needs, needs)
+
+    def begin(self, k: int) -> int:
+        """Begin iteration ``k``, and return it; a network of sites returns a later one if others are further on."""
+        return k
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only way to communicate.

@@ -105,15 +105,29 @@ def arrays(
 
 
 def csr(
-    path: str | Path, what: str, *, held: bytes | None = None, limit: int = ARRAYS, error: Raised = RecordError
+    path: str | Path,
+    what: str,
+    *,
+    held: bytes | None = None,
+    limit: int = ARRAYS,
+    error: Raised = RecordError,
+    square: bool = True,
 ) -> CSR:
-    """Return the square CSR matrix of a file that ``scipy.sparse.save_npz`` wrote, with all of its format checked.
+    """Return the CSR matrix of a file that ``scipy.sparse.save_npz`` wrote, with all of its format checked.
 
-    The arguments are those of :func:`arrays`. Values become float64 and are not checked.
+    The other arguments are those of :func:`arrays`. Values become float64 and are not checked.
+
+    Args:
+        path: The file.
+        what: What it should be, for messages.
+        held: Its content, if it has been read.
+        limit: Limit on its size.
+        error: The kind of error to raise.
+        square: Whether the matrix must be square.
     """
     found = arrays(path, what, held=held, limit=limit, error=error)
     with _reported(Path(path), what, error):
-        return _matrix(found)
+        return _matrix(found, square)
 
 
 @contextmanager
@@ -188,7 +202,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return readers[version](file)
 
 
-def _matrix(found: dict[str, Array]) -> CSR:
+def _matrix(found: dict[str, Array], square: bool) -> CSR:
     missing = {"data", "indices", "indptr", "shape", "format"} - set(found)
     if missing:
         raise ValueError(f"it has no array {min(missing)!r}")
@@ -201,8 +215,9 @@ def _matrix(found: dict[str, Array]) -> CSR:
     if not (whole and flat and data.dtype.kind in "fiub" and shape.size == 2):
         raise ValueError("its arrays are not those of a CSR matrix")
     rows, columns = shape.tolist()
-    if not rows == columns == indptr.size - 1:
-        raise ValueError(f"its shape is ({rows}, {columns}) and it has {indptr.size - 1} rows; it must be square")
+    if rows != indptr.size - 1 or (square and rows != columns):
+        needed = "it must be square" if square else "they must be equal"
+        raise ValueError(f"its shape is ({rows}, {columns}) and it has {indptr.size - 1} rows; {needed}")
     if indptr[0] != 0 or indptr[-1] != indices.size or data.size != indices.size:
         raise ValueError("indptr does not run from 0 to the number of entries")
     if np.any(indptr[1:] < indptr[:-1]):

@@ -48,6 +48,7 @@ PACKAGES = {
     "reproduce",
     "cli",
     "torch",
+    "sites",
 }
 
 

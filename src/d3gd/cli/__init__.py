@@ -5,8 +5,9 @@ from d3gd.cli import (  # importing them registers the commands, in the order of
     experiment,
     graph,
     reproduce,
+    site,
 )
 from d3gd.cli.base import app
 from d3gd.cli.calling import call, main
 
-__all__ = ["app", "call", "compare", "experiment", "graph", "main", "reproduce"]
+__all__ = ["app", "call", "compare", "experiment", "graph", "main", "reproduce", "site"]

@@ -80,7 +80,8 @@ def run(
     from d3gd.transports.launch import connect, is_first
 
     try:
-        ranks = connect(transport.value, timeout=timeout)
+        ranks = connect(transport.value, timeout=timeout, more_time="--timeout")
+        ranks.resumes = "--resume continues from the last checkpoint"
     except D3GDError:
         if is_first():
             raise

@@ -22,6 +22,16 @@ _DIAMETER_UP_TO = 2000  # agents; it takes a search from each
 
 def show_result(result: Result, folder: Path, experiment: Path) -> None:
     """Print the outcome of a run and the next commands."""
+    show_outcome(result, folder)
+    if result.status == "diverged":
+        print(printable(f"       {_smaller_step(result.settings['algorithm'], experiment)}"))
+        return
+    seed = str(int(result.settings["seed"]) + 1)
+    print(printable(f"       {shlex.join(['d3gd', 'run', str(experiment), '--seed', seed])}"))
+
+
+def show_outcome(result: Result, folder: Path) -> None:
+    """Print the outcome of a run."""
     table = _table("", "at the start", "at the end")
     for name, values in result.metrics.items():
         if values.ndim == 1:
@@ -35,11 +45,6 @@ def show_result(result: Result, folder: Path, experiment: Path) -> None:
     console.print(table)
     print(printable(f"wrote {folder}"))
     print(printable(f"next:  {shlex.join(['d3gd', 'plot', str(folder)])}"))
-    if result.status == "diverged":
-        print(printable(f"       {_smaller_step(result.settings['algorithm'], experiment)}"))
-        return
-    seed = str(int(result.settings["seed"]) + 1)
-    print(printable(f"       {shlex.join(['d3gd', 'run', str(experiment), '--seed', seed])}"))
 
 
 def _smaller_step(algorithm: dict[str, Any], experiment: Path) -> str:

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
+from d3gd.distributed.halo import Halo
 from d3gd.distributed.knowledge import Needs
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import SettingsError
@@ -62,6 +63,7 @@ class ConditionedNetwork(Network):
         seed: The key of all draws.
         needs: What algorithms may read.
         transport: The ranks.
+        halo: The exchange with other processes, if it is not that of the transport.
         dtype: The precision of models.
     """
 
@@ -76,9 +78,10 @@ class ConditionedNetwork(Network):
         seed: int = 0,
         needs: Needs = "all agents",
         transport: Transport | None = None,
+        halo: Halo | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
-        super().__init__(graph, weights, seed=seed, needs=needs, transport=transport, dtype=dtype)
+        super().__init__(graph, weights, seed=seed, needs=needs, transport=transport, halo=halo, dtype=dtype)
         block = self.halo.block
         self._what, self._key = conditions, seed
         self._from, self._to = graph.sources[block.edges], graph.targets[block.edges]

@@ -156,6 +156,14 @@ class Halo:
             tables[places.start + sender, of] = received.view(row)["row"][np.searchsorted(whose, of)]
         return tables, news
 
+    def first(self, values: Array) -> Array:
+        """Return the first agent's values, on every rank; each rank has one agent."""
+        if not self._whole:
+            others, holds = range(1, self.transport.ranks), self.transport.rank == 0
+            sends = dict.fromkeys(others, values) if holds else {}
+            self.transport.swap(sends, {} if holds else {0: values}, f"start {values.dtype}")
+        return values
+
     def names(self, agents: Ints) -> str:
         """Return the names of agents, for messages."""
         return self._parts.graph.names(agents)

@@ -115,14 +115,49 @@ def run(
         transport=ranks,
         dtype=dtype,
     )
+    own = {"iterations": iterations, "every": every, "seed": seed}
     with ranks.together():
         recorder = Recorder(setup, target or {}, callbacks)
-    own = {"iterations": iterations, "every": every, "seed": seed}
     setup.require_same(start, own, dict(target or {}), checkpoint_every, out is None, resume)
-    settings = {**setup.describe(), **own, **(notes or {})}
-    folder = None if out is None else Path(out)
-    keeper = Keeper(setup, recorder.log, start, out=folder, resume=resume, settings=settings)
-    del start  # as large as the current models
+    return execute(
+        setup,
+        [start],
+        recorder,
+        settings={**setup.describe(), **own, **(notes or {})},
+        progress=progress,
+        out=None if out is None else Path(out),
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+    )
+
+
+def execute(
+    setup: Setup,
+    start: list[Floats],
+    recorder: Recorder,
+    *,
+    settings: dict[str, Any],
+    progress: bool | None,
+    out: Path | None,
+    checkpoint_every: int | None,
+    resume: bool,
+) -> Result:
+    """Take the iterations of a run that is set up.
+
+    Args:
+        setup: The run.
+        start: The initial models of all agents; taken out of the list, because they are as large as the current ones.
+        recorder: Its records.
+        settings: Its settings, with the numbers of ``iterations`` and of those between records, ``every``.
+        progress: Whether to show a progress bar.
+        out: The folder of the run.
+        checkpoint_every: Iterations between checkpoints.
+        resume: Whether to continue from the newest one.
+    """
+    ranks, iterations, every = setup.ranks, int(settings["iterations"]), int(settings["every"])
+    if out is not None and not ranks.resumes:
+        ranks.resumes = "resume=True continues from the last checkpoint"
+    keeper = Keeper(setup, recorder.log, start.pop(), out=out, resume=resume, settings=settings)
     with (
         keeper,
         _steady(ranks),
@@ -163,7 +198,7 @@ def _result(run: Setup, ending: Ending, log: Log, settings: dict[str, Any], seco
         iterations=log.iterations(),
         metrics=log.arrays(),
         x=run.halo.everyone(run.method.point(state)),
-        weights=run.graph.matrix(run.halo.everywhere(run.method.weights(run.net, state))),
+        weights=run.matrix(state),
         status=ending.status,
         message="; ".join(filter(None, (ending.message, run.biased))),
         seconds=seconds,

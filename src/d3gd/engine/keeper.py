@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from d3gd.arrays import Floats
 from d3gd.engine.checks import require_state
 from d3gd.engine.recorder import Position, Totals
@@ -75,8 +77,8 @@ class Keeper:
 
     def save(self, at: Position) -> None:
         """Write a checkpoint."""
-        if self._out is None:
-            return
+        if self._out is None or self._run.ranks.any(not np.isfinite(self._run.method.point(at.state)).all()):
+            return  # a checkpoint is there to go on from
         arrays, totals = self._run.halo.join(at.state), Totals.at(at, self._run)
         if self._folder is not None:
             self._folder.checkpoint(

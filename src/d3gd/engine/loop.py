@@ -47,14 +47,19 @@ def loop(
     method, net, ranks = run.method, run.net, run.ranks
     gradient = _gradients(run)
     gradient.count, net.bytes_sent = at.gradients, at.bytes_sent
-    first, kept = at.k, not ranks.any(not _is_small(at.state))
+    started, kept = False, net.repeatable and not ranks.any(not _is_small(at.state))
+    last = at.k - 1
     sound: Position | None = None
     status: Status | None = None
     message = ""
     try:
         while status is None:
-            k, x = at.k, method.point(at.state)
-            due = k % every == 0 or k >= iterations
+            k = net.begin(at.k)
+            if k != at.k:
+                k = min(k, iterations)
+                at = at._replace(k=k)
+            x = method.point(at.state)
+            due = _passed(last, k, every) or k >= iterations
             runaway = False
             if due or k % _LOOK == 0:
                 runaway, *signals = ranks.any_of(not np.abs(x).max() <= run.bound, *noted())
@@ -69,14 +74,16 @@ def loop(
                 status, message = "diverged", _reason(run, gradient, sound, at)
             elif k >= iterations:
                 status = status or "completed"
-            if status is not None or (k > 0 and k % save_every == 0):
+            if status is not None or (k > 0 and _passed(last, k, save_every)):
                 keeper.save(at)
+            last = k
             if status is None:
-                gradient.begin(x, k, watched=k == first)
+                gradient.begin(x, k, watched=not started)
                 state = method.step(net, gradient, at.state, k)
                 at = Position(k + 1, state, net.bytes_sent, gradient.count)
-                if k == first:
+                if not started:
                     _check(run, gradient, state)
+                    started = True
     except WeightsError as error:  # the refined weights no longer connect the network
         status, message = "diverged", f"iteration {at.k}: {_from_any(run, gradient.trouble) or error}"
     except (KeyboardInterrupt, TerminatedError) as signal:
@@ -88,6 +95,11 @@ def loop(
         recorder.add(at, method.point(at.state))
         status, message = "interrupted", f"stopped by Ctrl-C at iteration {at.k}"
     return Ending(at, status, message)
+
+
+def _passed(last: int, k: int, every: int) -> bool:
+    """Whether a multiple of ``every`` has been reached since the last iteration; some may have been left out."""
+    return k // every > last // every
 
 
 def _gradients(run: Setup) -> Gradients:

@@ -91,7 +91,7 @@ class Recorder:
         return Snapshot(
             k=at.k,
             x=seen,
-            weights=run.graph.matrix(run.halo.everywhere(run.method.weights(run.net, at.state))),
+            weights=run.matrix(at.state),
             scale=None if scale is None else run.halo.everyone(scale),
             problem=run.whole,
             step_size=getattr(run.algorithm, "step_size", float("nan")),

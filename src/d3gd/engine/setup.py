@@ -94,6 +94,10 @@ class Setup:
             "versions": files.versions(),
         }
 
+    def matrix(self, state: Any) -> CSR:
+        """Return the weights in use, of all agents; collective."""
+        return self.graph.matrix(self.halo.everywhere(self.method.weights(self.net, state)))
+
     def identity(self, settings: Mapping[str, Any]) -> list[Any]:
         """Return what identifies an experiment, apart from its start; collective.
 
@@ -131,6 +135,7 @@ def set_up(
 
     The initial models are as large as the current ones, so the caller should not keep them.
     """
+    transport.require_same_versions()
     with transport.together():
         require_graph(graph)
         graph.require_strongly_connected()
@@ -140,10 +145,15 @@ def set_up(
         method, net, biased = _placed(algorithm, graph, matrix, conditions, seed=seed, transport=transport, dtype=dtype)
     part, whole = divided(problem, net.halo, graph.n)
     with transport.together():
-        start = _start(graph.n, part, x0, net.dtype)
+        start = starting_models(graph.n, part, x0, net.dtype)
         chosen = choose(metrics, whole, graph.n)
-    bound = min(_RUNAWAY * (1 + float(np.abs(start).max(initial=0))), float(np.finfo(net.dtype).max))
+    bound = runaway(start, net.dtype)
     return Setup(algorithm, method, net, graph, matrix, part, whole, bound, conditions, biased, chosen), start
+
+
+def runaway(start: Floats, dtype: Any) -> float:
+    """Return the largest entry of a model before a run from these models counts as diverged."""
+    return min(_RUNAWAY * (1 + float(np.abs(start).max(initial=0))), float(np.finfo(dtype).max))
 
 
 def _placed(
@@ -165,7 +175,7 @@ def _placed(
     return Under(algorithm, net, pauses="pauses" in conditions.hardships), net, biased
 
 
-def _start(n: int, problem: Any, x0: Floats | None, dtype: Any) -> Floats:
+def starting_models(n: int, problem: Any, x0: Floats | None, dtype: Any) -> Floats:
     """Return the initial models of all agents, checked against the problem and the precision."""
     shape = (n, problem.dim)
     if x0 is None and isinstance(problem, Problem):

@@ -249,7 +249,7 @@ def read_result(folder: Path) -> dict[str, Any]:
             raise ValueError(f"there is no {missing[0]}")
         iterations, metrics = files.read_metrics(folder / _METRICS, contents[_METRICS])
         x = files.read_arrays(folder / _MODELS, contents[_MODELS])["x"]
-        weights = reading.csr(folder / _WEIGHTS, files.WANTED, held=contents[_WEIGHTS])
+        weights = reading.csr(folder / _WEIGHTS, files.WANTED, held=contents[_WEIGHTS], square=False)
         if x.ndim != 2 or x.dtype.kind != "f" or weights.shape[0] != len(x):
             raise ValueError(f"its models are {x.dtype} of shape {x.shape}, its weights of {weights.shape[0]} agents")
         return {

@@ -40,6 +40,7 @@ def network(
     if dtype is not None:
         one_of("dtype", dtype, ("float64", "float32"))
     ranks = transport or connect()
+    ranks.require_same_versions()
     with ranks.together():
         require_graph(graph)
         if ranks.ranks != graph.n:

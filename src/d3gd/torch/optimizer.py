@@ -126,9 +126,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         )
         x0 = gathered(self._trained, network.dtype)
         if same_start:
-            others = range(1, transport.ranks)
-            first = transport.rank == 0
-            transport.swap(dict.fromkeys(others, x0) if first else {}, {} if first else {0: x0}, f"start {x0.dtype}")
+            x0 = network.halo.first(x0)
         self._blas = ThreadpoolController()
         with self._blas.limit(limits=1, user_api="blas"):
             self._memory = algorithm.init(network, x0)
@@ -171,8 +169,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
                     self._direction(closure, losses, k)  # a local optimizer goes on, a closure is called
                 self.skipped += 1
             else:
-                self._memory = self._stepped(algorithm, closure, losses, k)
-                write(algorithm.point(self._memory), self._trained)
+                self._memory = self._stepped(*self._begun(k), closure, losses)
+                write(self.algorithm.point(self._memory), self._trained)
         except DivergedError:
             self.status = "diverged"
             raise
@@ -181,8 +179,16 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         self._source.show(self.iteration - self.skipped)
         return losses[0] if losses else None
 
+    def _begun(self, k: int) -> tuple[Any, int]:
+        """Return the algorithm of the iteration that begins, and its number: a site may have left some out."""
+        begun = self.network.begin(k)
+        if begun != k:
+            self.iteration = begun + self.skipped
+            self._source.show(begun)
+        return self._source.current(begun), begun
+
     def _stepped(
-        self, algorithm: Algorithm[Any], closure: Callable[[], float] | None, losses: list[float], k: int
+        self, algorithm: Algorithm[Any], k: int, closure: Callable[[], float] | None, losses: list[float]
     ) -> Any:
         """Return the state after iteration ``k``."""
         here = algorithm.point(self._memory)

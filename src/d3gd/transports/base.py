@@ -1,5 +1,6 @@
 """The base class of transports, which move bytes between processes."""
 
+import json
 import math
 import os
 import sys
@@ -10,13 +11,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from d3gd import __version__
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, ToldElsewhereError, TransportError
+from d3gd.transports.failures import Advice, LateError, MisfitError, explained, named
+
+__all__ = ["LONGEST", "TIMEOUT", "LateError", "Messages", "MisfitError", "Transport", "leave", "named"]
 
 Messages: TypeAlias = Sequence[tuple[int, Any]]  # a rank, and the result of Transport.buffer for an array
 
@@ -29,24 +35,8 @@ _TAGS = 1 << 15  # the MPI standard guarantees at least this many
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
-class LateError(Exception):
-    """A wait that took too long, or a connection that broke.
-
-    Args:
-        peer: The rank that did not answer.
-    """
-
-    def __init__(self, peer: int) -> None:
-        super().__init__(peer)
-        self.peer = peer
-
-
 class InterruptedTogetherError(KeyboardInterrupt):
     """Ctrl-C, agreed by all ranks, so that none needs to end the others."""
-
-
-class MisfitError(LateError):
-    """A message other than the expected one."""
 
 
 class Pending:
@@ -67,10 +57,13 @@ class Pending:
         finish, self._finish = self._finish, None
         if finish is None:
             return
+        began = time.monotonic()
+        self._transport._noted_absence(began)
         try:
             finish()
         except LateError as late:
-            raise self._transport._reported(late, self._what) from None
+            raise self._transport._reported(late, self._what, time.monotonic() - began) from None
+        self._transport._last_heard = time.monotonic()
 
 
 class Transport(ABC):
@@ -85,13 +78,19 @@ class Transport(ABC):
         ranks: The number of processes.
         timeout: Limit in seconds on any wait.
         large: Bytes from which an array is sent as a separate message, not packed with others.
+        more_time: How to allow more time, in messages.
+        resumes: How to continue after a failure, in messages; empty if that is not possible.
     """
 
     rank: int = 0
     ranks: int = 1
     timeout: float = TIMEOUT
     large: float = math.inf
+    more_time: str = "connect(timeout=...)"
+    resumes: str = ""
     _agreed = False
+    _last_heard: float | None = None
+    _away, _back = 0.0, -math.inf
     _last: Pending | None = None
     _posts = 0
 
@@ -105,7 +104,10 @@ class Transport(ABC):
 
     @abstractmethod
     def _answers(self, text: str, grace: float) -> dict[int, str]:
-        """Send a text to all ranks and return those received within ``grace`` seconds; connections may be broken."""
+        """Send a text to all ranks and return those received within ``grace`` seconds; connections may be broken.
+
+        It raises :class:`LateError` if it can tell which rank has ended.
+        """
 
     @abstractmethod
     def abort(self, code: int) -> None:
@@ -139,7 +141,7 @@ class Transport(ABC):
         try:
             finish = self._start(sends, receives, _tag(what))
         except LateError as late:
-            raise self._reported(late, what) from None
+            raise self._reported(late, what, 0.0) from None
         self._last = Pending(self, finish, what)
         return self._last
 
@@ -252,34 +254,43 @@ class Transport(ABC):
             self.abort(_FAILED)
         raise SystemExit(_USAGE)
 
-    def _reported(self, late: LateError, what: str) -> TransportError:
+    def require_same_versions(self) -> None:
+        """Raise an error, on all ranks, unless all ranks have the same versions of what results depend on."""
+        if self.ranks == 1:
+            return
+        with self.together():
+            texts = self.texts(json.dumps(versions()))
+            first = json.loads(texts[0])
+            for rank, text in enumerate(texts):
+                for name, version in json.loads(text).items():
+                    if version != first[name]:
+                        raise TransportError(
+                            f"rank {rank} has {name} {version} and rank 0 has {first[name]}; install the same "
+                            "everywhere, or results depend on who computes them"
+                        )
+
+    def _reported(self, late: LateError, what: str, waited: float) -> TransportError:
         """Find the ranks that do not answer or whose messages do not match; the first rank that knows reports it."""
         misfit = isinstance(late, MisfitError)
         # Ranks post in the same order: equal counts should mean equal messages.
         found = {self.rank: f"{self._posts} {what}"}
-        found |= self._answers(found[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
+        try:
+            found |= self._answers(found[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
+        except LateError as ended:
+            late = ended
+        if len(found) == 1 and not misfit and time.monotonic() - self._back < 2 * self.timeout + _GRACE:
+            return TransportError(
+                f"this rank sent nothing for {self._away:.0f} s, longer than the {self.timeout:g} s that others wait, "
+                f"so they have ended; let it compute less between messages, or allow more time ({self.more_time})"
+            )
         silent = self._silent(found) if len(found) > 1 else [late.peer]
-        posts = {rank: text.partition(" ")[0] for rank, text in found.items()}
-        shown = {rank: text.partition(" ")[2] for rank, text in found.items()}
-        pairs = [(a, b) for b in sorted(found) for a in sorted(found) if a < b and posts[a] == posts[b]]
-        different = [(a, b) for a, b in pairs if shown[a] != shown[b]]
-        if different:
-            one, other = different[0]
-            message = (
-                f"rank {other} is at ({shown[other]}) while rank {one} is at ({shown[one]}); messages do not "
-                "match: give all ranks the same experiment"
-            )
-        elif misfit:
-            message = f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
-        elif silent:
-            message = (
-                f"no message from {named(silent)} for {self.timeout:g} s: ended, hanging, very slow, or done with "
-                "fewer steps; check its output, or allow more time (--timeout); --resume continues from the last "
-                "checkpoint"
-            )
-        else:
-            message = f"no valid message from rank {late.peer} for {self.timeout:g} s; is the network working?"
-        return self._reported_by_first(found, message)
+        advice = Advice(self.more_time, self.resumes)
+        return self._reported_by_first(found, explained(late, what, waited, found, silent, advice))
+
+    def _noted_absence(self, now: float) -> None:
+        """Note that this rank was away for longer than others wait; some messages from before may still arrive."""
+        if self._last_heard is not None and now - self._last_heard > self.timeout:
+            self._away, self._back = now - self._last_heard, now
 
     def _silent(self, found: Mapping[int, str]) -> list[int]:
         return [rank for rank in range(self.ranks) if rank not in found]
@@ -289,16 +300,16 @@ class Transport(ABC):
         return (TransportError if self.rank == min(found) else ToldElsewhereError)(message)
 
 
-def named(ranks: Sequence[int]) -> str:
-    """Return ranks in words."""
-    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
-
-
 def leave(code: int) -> None:
     """End the process without finalization, which would wait for other ranks."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions on which results depend."""
+    return {"d3gd": __version__, "numpy": np.__version__, "scipy": version("scipy")}
 
 
 @lru_cache(maxsize=256)

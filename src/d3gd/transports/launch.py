@@ -14,12 +14,13 @@ _MPI_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 _MPI_RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
 
 
-def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
+def connect(name: Name = "auto", *, timeout: float = TIMEOUT, more_time: str = Transport.more_time) -> Transport:
     """Return the transport of the launcher that started this process; without a launcher, that of a single process.
 
     Args:
         name: ``"mpi"`` (mpiexec), ``"torch"`` (torchrun), ``"alone"``, or ``"auto"`` for that of the launcher.
         timeout: Seconds that a rank waits for another before the run ends; ``math.inf`` for no limit.
+        more_time: How to allow more, as messages put it.
 
     Returns:
         The transport; as a context manager it makes an error of one rank end all of them, with one message.
@@ -37,11 +38,11 @@ def connect(name: Name = "auto", *, timeout: float = TIMEOUT) -> Transport:
     if name == "mpi":
         from d3gd.transports.mpi import MPI
 
-        return MPI(timeout=timeout)
+        return MPI(timeout=timeout, more_time=more_time)
     if name == "torch":
         from d3gd.transports.torch_dist import TorchDistributed
 
-        return TorchDistributed(timeout=timeout)
+        return TorchDistributed(timeout=timeout, more_time=more_time)
     if name != "alone":
         raise SettingsError(f"transport = {name!r}: choose 'auto', 'alone', 'mpi' or 'torch'")
     from d3gd.transports.alone import Alone

@@ -27,17 +27,18 @@ class MPI(Transport):
 
     Args:
         timeout: Limit in seconds on any wait.
+        more_time: How to allow more time, in messages.
     """
 
     large = 1 << 16  # measured with MPICH in shared memory: above, another message costs less than two copies
 
-    def __init__(self, *, timeout: float = TIMEOUT) -> None:
-        rank = mpi_rank()
+    def __init__(self, *, timeout: float = TIMEOUT, more_time: str = Transport.more_time) -> None:
+        rank, self.more_time = mpi_rank(), more_time
         # MPI_Init waits for all ranks without limit, and mpiexec ignores a rank that ended before it.
         with deadline(
             min(timeout, LONGEST) + _TURN * min(rank, _TURNS),
             f"error: rank {rank}: MPI did not start within {timeout:g} s: another rank has ended, hangs or is slow to "
-            "start; check its output, or allow more time (--timeout)",
+            f"start; check its output, or allow more time ({more_time})",
         ):
             try:
                 from mpi4py import MPI as mpi  # noqa: N811 - mpi4py's own name for it is this class's

@@ -1,6 +1,5 @@
 """torch.distributed: non-blocking sends and receives, with gloo on the CPU or nccl between GPUs."""
 
-import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from d3gd.transports.base import LONGEST, TIMEOUT, LateError, Messages, Transpor
 
 _SLACK = timedelta(seconds=10)  # between our deadlines and torch's, so that ours expire first
 _NAP = 0.02  # seconds
+_EARLY = 0.1  # seconds before its deadline at which a wait that fails has met a broken connection
 
 
 class TorchDistributed(Transport):
@@ -22,11 +22,12 @@ class TorchDistributed(Transport):
 
     Args:
         timeout: Limit in seconds on any wait.
+        more_time: How to allow more time, in messages.
     """
 
     large = 1 << 20  # with gloo on loopback, packing is cheaper than another message up to here
 
-    def __init__(self, *, timeout: float = TIMEOUT) -> None:
+    def __init__(self, *, timeout: float = TIMEOUT, more_time: str = Transport.more_time) -> None:
         try:
             import torch
             from torch import distributed
@@ -37,7 +38,7 @@ class TorchDistributed(Transport):
         self._torch: Any = torch
         self._distributed: Any = distributed
         self._store: Any
-        self.timeout = timeout
+        self.timeout, self.more_time = timeout, more_time
         torch.set_num_threads(1)
         try:
             if distributed.is_initialized():
@@ -46,8 +47,7 @@ class TorchDistributed(Transport):
             else:
                 self._begin()
         except (RuntimeError, ValueError) as error:
-            found = " ".join(str(error).split())
-            raise TransportError(f"torch.distributed did not start ({found}); start it with torchrun") from None
+            raise TransportError(self._why_not(error)) from None
         nccl = distributed.get_backend() == "nccl"
         self._device: Any = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if nccl else None
 
@@ -63,13 +63,27 @@ class TorchDistributed(Transport):
                 raise self._reported_by_first(
                     answers,
                     f"{named(silent)} did not start within {self.timeout:g} s: ended, hanging or slow to start; check "
-                    "its output, or allow more time (--timeout)",
+                    f"its output, or allow more time ({self.more_time})",
                 )
         gpus = self._torch.cuda.device_count() if d.is_nccl_available() else 0
         backend = "nccl" if 0 < int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= gpus else "gloo"
         d.init_process_group(
             backend, store=d.PrefixStore("group", store), rank=self.rank, world_size=self.ranks, timeout=within
         )
+
+    def _why_not(self, error: Exception) -> str:
+        """Return in words why the ranks did not meet."""
+        found, names = " ".join(str(error).split()), ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+        missing = [name for name in names if name not in os.environ]
+        if missing:
+            return f"torch.distributed did not start ({found}): {missing[0]} is not set; start it with torchrun"
+        place = ":".join(os.environ[name] for name in names[:2])
+        if isinstance(error, self._distributed.DistStoreError | self._distributed.DistNetworkError):
+            return (
+                f"rank {os.environ['RANK']} met nobody at {place} within {self.timeout:g} s ({found}); start rank 0 "
+                f"there, correct MASTER_ADDR and MASTER_PORT, or allow more time ({self.more_time})"
+            )
+        return f"torch.distributed did not start at {place} ({found}); are all ranks started, with the same addresses?"
 
     def _side_store(self) -> Any:
         """Return a connection to the store of an existing process group; None if it is not known."""
@@ -96,7 +110,7 @@ class TorchDistributed(Transport):
             else:  # with nccl, single calls would wait for each other
                 works = d.batch_isend_irecv(list(map(d.P2POp, moves, tensors, peers)))
         except RuntimeError:
-            raise LateError(peers[0]) from None
+            raise LateError(peers[0], broken=True) from None
 
         def finish() -> None:
             deadline = time.monotonic() + min(self.timeout, LONGEST)
@@ -104,7 +118,7 @@ class TorchDistributed(Transport):
                 try:
                     work.wait(timedelta(seconds=max(deadline - time.monotonic(), 1e-3)))
                 except RuntimeError:
-                    raise LateError(peer) from None
+                    raise LateError(peer, broken=time.monotonic() < deadline - _EARLY) from None
             if self._device is not None:
                 for (_, into), tensor in zip(receives, tensors, strict=False):
                     into.copy_(tensor)
@@ -112,14 +126,21 @@ class TorchDistributed(Transport):
         return finish
 
     def _answers(self, text: str, grace: float) -> dict[int, str]:
-        return self._roll_call("late", text, grace)
+        return self._roll_call("late", text, grace, known=True)
 
-    def _roll_call(self, why: str, text: str, seconds: float) -> dict[int, str]:
-        """Store a text under a name and this rank, and return those of other ranks that arrive before the deadline."""
+    def _roll_call(self, why: str, text: str, seconds: float, *, known: bool = False) -> dict[int, str]:
+        """Store a text under a name and this rank, and return those of other ranks that arrive before the deadline.
+
+        Args:
+            why: The name.
+            text: The text.
+            seconds: The deadline.
+            known: Whether the store has worked: if it does no longer, the rank that holds it has ended.
+        """
         deadline, answers = time.monotonic() + seconds, dict[int, str]()
         if self._store is None:
             return answers
-        with contextlib.suppress(RuntimeError):
+        try:
             self._store.set(f"{why}/{self.rank}", text)
             while True:
                 for peer in range(self.ranks):
@@ -129,6 +150,10 @@ class TorchDistributed(Transport):
                 if len(answers) == self.ranks - 1 or time.monotonic() > deadline:
                     break
                 time.sleep(_NAP)
+        except RuntimeError:
+            held_by_launcher = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+            if known and self.rank > 0 and not held_by_launcher:
+                raise LateError(0, broken=True) from None
         return answers
 
     def abort(self, code: int) -> None:

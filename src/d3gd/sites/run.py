@@ -1,0 +1,159 @@
+"""The run of a site: the engine's loop and records, with one agent and what it hears."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from d3gd.algorithms.base import Algorithm
+from d3gd.arrays import CSR, Floats
+from d3gd.distributed.parts import divided
+from d3gd.engine import execute
+from d3gd.engine.checks import require_declared
+from d3gd.engine.recorder import Recorder
+from d3gd.engine.setup import Setup, runaway, starting_models
+from d3gd.metrics import Metric, Snapshot
+from d3gd.problems import Problem
+from d3gd.result import Result
+from d3gd.sites.hub import BEAT
+from d3gd.sites.reload import rereading
+from d3gd.sites.session import Session, joined
+from d3gd.sites.settings import SiteFile
+from d3gd.sites.status import Reporter
+
+_CHECKPOINT = 32  # iterations between checkpoints: neighbours can repeat about twice as many
+_FAREWELL = 60.0  # seconds that a finished site waits for listeners that may still need its last messages
+
+
+@dataclass(frozen=True)
+class SiteSetup(Setup):
+    """A site's run that is ready to start."""
+
+    def matrix(self, state: Any) -> CSR:
+        """Return the weights in use, of this agent alone: one row."""
+        from scipy.sparse import csr_array
+
+        values = self.method.weights(self.net, state)
+        sources = self.graph.sources[self.halo.block.edges]
+        return csr_array((values, sources, np.array([0, len(sources)])), shape=(1, self.graph.n))
+
+
+class Weighed:
+    """A site's objective times a factor, for steps; records show the objective itself.
+
+    Args:
+        problem: The objective.
+        share: The factor.
+    """
+
+    def __init__(self, problem: Any, share: float) -> None:
+        self.agents, self.dim, self._problem, self._share = problem.agents, problem.dim, problem, share
+
+    def gradients(self, x: Floats, k: int | None = None) -> Floats:
+        """Return the gradient."""
+        gradients: Floats = self._share * self._problem.gradients(x, k)
+        return gradients
+
+
+def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -> Result:
+    """Run a site from its file, into its folder.
+
+    Args:
+        file: The site's file.
+        resume: Whether to continue from the newest checkpoint.
+        progress: Whether to show a progress bar; by default on a terminal only.
+    """
+    algorithm = file.algorithm()
+    with (
+        joined(file, algorithm) as session,
+        Reporter(session, file.folder) as reporter,
+        rereading(file, session),
+    ):
+        setup, start = _set_up(session, algorithm)
+        session.hub.limit(setup.bound)
+        own = file.settings
+        settings = {
+            **setup.describe(),
+            "iterations": own.iterations,
+            "every": own.every,
+            "seed": own.seed,
+            "site": {"name": own.name, "session": own.session, "pace": own.pace, "patience": _json(own.patience)},
+        }
+        recorder = Recorder(setup, {}, [reporter.record])
+        every = own.checkpoint_every or min(_CHECKPOINT, max(own.every, own.iterations // 20))
+        result = execute(
+            setup,
+            [start],
+            recorder,
+            settings=settings,
+            progress=progress,
+            out=file.folder,
+            checkpoint_every=every,
+            resume=resume,
+        )
+        part(session, result.status)
+    return result
+
+
+def _set_up(session: Session, algorithm: Algorithm[Any]) -> tuple[Setup, Floats]:
+    net, graph = session.network(), session.graph
+    require_declared(algorithm)
+    net.permit(algorithm.needs)
+    part, whole = divided(lambda agents: session.file.problem(agents, graph.n), net.halo, graph.n)
+    start = starting_models(graph.n, part, None, net.dtype)
+    bound = runaway(start, net.dtype)
+    metrics = site_metrics(session, net.halo, part)
+    weighed = part if session.share == 1 else Weighed(part, session.share)
+    return SiteSetup(algorithm, algorithm, net, graph, session.weights, weighed, whole, bound, None, "", metrics), start
+
+
+def site_metrics(session: Session, halo: Any, problem: Any) -> dict[str, Metric]:
+    """Return what a site records: it sees itself and what it hears."""
+    rounds, hub = session.rounds, session.hub
+
+    def total(word: str) -> int:
+        return sum(peer.counts[word] for peer in hub.peers())
+
+    def own_loss(s: Snapshot) -> float:
+        return float(problem.losses(s.x)[0])
+
+    def accuracy(s: Snapshot) -> float:
+        return float(s.accuracies[0])
+
+    found: dict[str, Metric] = {}
+    if not isinstance(problem, Problem) or problem.has_loss:
+        found["loss"] = own_loss
+    if isinstance(problem, Problem) and problem.accuracies(np.zeros((1, problem.dim))) is not None:
+        found["accuracy"] = accuracy
+    found |= {
+        "distance": lambda s: halo.distance,
+        "bytes": lambda s: total("bytes sent"),
+        "bytes_received": lambda s: total("bytes received"),
+        "waited": lambda s: rounds.waited,
+        "missed": lambda s: rounds.missed,
+        "dropped": lambda s: total("dropped"),
+        **({} if halo.clipping is None else {"clipped": lambda s: halo.clipping.count}),
+    }
+    return found
+
+
+def part(session: Session, status: str) -> None:
+    """Say how the run has ended, and stay until listeners have what they need, within reason."""
+    hub, waiting = session.hub, session.file.waiting
+    hub.finish(status)
+    if status == "diverged":
+        hub.wait(lambda: False, 1.5 * BEAT)  # its messages are of no use, but others should know why they end
+        return
+
+    def served() -> bool:
+        now = time.monotonic()
+        listeners = [peer for peer in hub.peers() if peer.hears and peer.away(now) <= min(_FAREWELL, waiting.forget)]
+        return all(peer.ended or peer.at >= session.file.settings.iterations for peer in listeners)
+
+    hub.wait(served, math.inf if waiting.exact else _FAREWELL)
+
+
+def _json(value: float) -> float | str:
+    return value if math.isfinite(value) else "inf"

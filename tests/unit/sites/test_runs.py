@@ -1,0 +1,225 @@
+"""Whole trainings, with sites as threads."""
+
+import math
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import d3gd
+from d3gd.errors import D3GDError, DivergedError, TransportError
+from d3gd.result import Result
+from d3gd.sites.clipping import Clipping
+from d3gd.sites.collect import collected
+from d3gd.sites.hub import Hub
+from d3gd.sites.run import run
+from d3gd.sites.settings import load
+from d3gd.sites.status import read
+from tests.helpers.launching import require
+from tests.helpers.sites import RING, folders, together
+
+TWO_WAY = [*RING, *[(b, a) for a, b in RING]]
+
+
+@pytest.fixture(autouse=True)
+def quick_farewell(monkeypatch):
+    monkeypatch.setattr("d3gd.sites.run._FAREWELL", 5.0)
+
+
+def train(files, **changes):
+    return together({name: lambda path=path: run(load(path, **changes)) for name, path in files.items()})
+
+
+def test_a_free_pace_waits_for_nobody_and_still_learns(tmp_path):
+    files = folders(tmp_path, iterations=300, more='pace = "free"\npatience = 0.2')
+    found = train(files)
+    assert [result.status for result in found.values()] == ["completed"] * 3
+    assert all(result.metrics["waited"][-1] < 0.5 for result in found.values())
+    assert all(result.metrics["loss"][-1] < result.metrics["loss"][0] for result in found.values())
+
+
+def test_a_straggler_holds_nobody_up_and_is_heard_again(tmp_path, monkeypatch):
+    files = folders(tmp_path, TWO_WAY, iterations=400, more="patience = 0.2")
+    slow, post = threading.local(), Hub.post
+
+    def delayed(hub, place, arrays):
+        if hub.name == "c" and 10 <= place[0] < 30 and not getattr(slow, "slept", False):
+            slow.slept = True
+            time.sleep(0.6)
+        post(hub, place, arrays)
+
+    monkeypatch.setattr(Hub, "post", delayed)
+    found = train(files)
+    assert [result.status for result in found.values()] == ["completed"] * 3
+    missed = found["a"].metrics["missed"]
+    assert missed[-1] > 0
+    assert missed[-1] - missed[-6] < 50  # of 100 iterations: it is not lost for good
+
+
+def test_a_site_whose_model_diverges_ends_and_takes_nobody_with_it(tmp_path):
+    files = folders(tmp_path, TWO_WAY, iterations=120, more="patience = 0.3")
+    plans = {name: load(file) for name, file in files.items()}
+    broken = plans["c"].problem
+
+    def poisoned(agents, n):
+        problem = broken(agents, n)
+        whole = problem.gradients
+        problem.gradients = lambda x, k=None: whole(x, k) * (1e200 if k is not None and k >= 30 else 1)
+        return problem
+
+    object.__setattr__(plans["c"], "problem", poisoned)
+    found = together({name: lambda plan=plan: run(plan) for name, plan in plans.items()})
+    assert found["c"].status == "diverged"
+    for name in "ab":
+        assert found[name].status == "completed"
+        assert np.abs(found[name].x).max() < 10
+        assert np.isfinite(found[name].metrics["loss"]).all()
+
+
+def test_infinite_patience_ends_on_what_is_not_sound(tmp_path, monkeypatch):
+    post = Hub.post
+
+    def wrong(hub, place, arrays):
+        post(hub, place, {"x": np.ones((1, 2))} if hub.name == "a" and place[0] == 5 else arrays)
+
+    monkeypatch.setattr(Hub, "post", wrong)
+    files = folders(tmp_path, iterations=50)
+    found = train(files, forget=2.0)
+    assert "what a sent for iteration 5 was not sound" in str(found["b"])
+    assert all(isinstance(error, TransportError) for error in found.values())
+
+
+def test_infinite_patience_says_whom_it_waits_for_in_vain(tmp_path):
+    files = folders(tmp_path, iterations=5000, more="patience = inf")
+    plans = {name: load(path, forget=1.0) for name, path in files.items()}
+    plans["c"] = load(files["c"], forget=1.0, iterations=5000)
+    ending = threading.Event()
+    problem = plans["c"].problem
+
+    def stopping(agents, n):
+        found = problem(agents, n)
+        whole = found.gradients
+
+        def gradients(x, k=None):
+            if k == 40:
+                ending.set()
+                raise D3GDError("the power fails")
+            return whole(x, k)
+
+        found.gradients = gradients
+        return found
+
+    object.__setattr__(plans["c"], "problem", stopping)
+    found = together({name: lambda plan=plan: run(plan) for name, plan in plans.items()})
+    assert ending.is_set()
+    assert isinstance(found["a"], TransportError)
+    assert "c has given no sign of life for 1 s" in str(found["a"])
+
+
+def test_runs_that_are_brought_together_are_one_result(tmp_path):
+    files = folders(tmp_path, iterations=40)
+    found = train(files)
+    whole = collected([path.parent / "run" for path in files.values()])
+    assert whole.x.shape[0] == 3
+    assert whole.weights.shape == (3, 3)
+    assert np.allclose(whole.weights.toarray().sum(axis=1), 1)
+    assert whole.labels == ("a", "b", "c")
+    assert np.array_equal(whole.x[1], found["b"].x[0])
+    assert np.array_equal(whole.metrics["loss_per_site"][:, 2], found["c"].metrics["loss"])
+    assert whole.metrics["bytes"][-1] == sum(result.metrics["bytes"][-1] for result in found.values())
+    whole.save(tmp_path / "whole")
+    assert np.array_equal(Result.load(tmp_path / "whole").x, whole.x)
+    with pytest.raises(D3GDError, match="the run of c is missing"):
+        collected([files[name].parent / "run" for name in "ab"])
+    status = read(files["a"].parent / "run")
+    assert {peer["name"] for peer in status["neighbours"]} == {"b", "c"}
+    assert status["iteration"] == 40
+
+
+class Scaled(d3gd.problems.Problem):
+    """Quadratics times a factor each."""
+
+    def __init__(self, factors):
+        self._whole, self._factors = d3gd.problems.quadratic(agents=3, dim=2), np.array(factors)[:, None]
+        self.agents, self.dim = 3, 2
+
+    def gradients(self, x, k=None):
+        return self._factors * self._whole.gradients(x, k)
+
+
+def test_sites_are_weighed_by_their_samples(tmp_path):
+    files = folders(tmp_path, algorithm='kind = "DiDGD"\nstep_size = 0.02')
+    for path, samples in zip(files.values(), (1, 2, 5), strict=True):
+        head, _, tail = path.read_text().partition("[problem]")
+        algorithm = tail.partition("[algorithm]")[2]
+        problem = '[problem]\nkind = "quadratic"\ndim = 2\n[algorithm]'
+        path.write_text(f"samples = {samples}\n{head}{problem}{algorithm}")
+    found = train(files)
+    graph = d3gd.Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0)])
+    method, problem = d3gd.DiDGD(step_size=0.02), Scaled([3 / 8, 6 / 8, 15 / 8])
+    expected = d3gd.run(method, graph, problem, iterations=40, metrics=["bytes"])
+    for agent, name in enumerate("abc"):
+        assert np.array_equal(found[name].x[0], expected.x[agent])
+
+
+def test_clipping_bounds_what_a_neighbour_can_do():
+    clipping, rng = Clipping(), np.random.default_rng(0)
+    own, mask = np.zeros(50), np.array([True, True, True, True])
+    for _ in range(20):
+        rows = np.concatenate([own[None], rng.normal(size=(3, 50))])
+        sound = rows.copy()
+        clipping.clip("x", own, rows, mask, "oabc")
+        assert np.array_equal(rows, sound)
+    rows[2] = 1e6
+    clipping.clip("x", own, rows, mask, "oabc")
+    assert clipping.count == 1
+    assert math.isclose(np.linalg.norm(rows[2]), 3 * math.sqrt(50), rel_tol=0.1)
+    assert np.allclose(rows[2] / np.linalg.norm(rows[2]), 1 / math.sqrt(50))
+    assert np.array_equal(rows[[1, 3]], sound[[1, 3]])
+
+
+def optimized(network, steps=6, poison=None):
+    import torch
+
+    agent = int(network.agents[0])
+    model, rng = torch.nn.Linear(3, 2, dtype=torch.float64), np.random.default_rng(agent)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.from_numpy(rng.normal(size=tuple(parameter.shape))))
+    opt = d3gd.torch.DecentralizedOptimizer(model.parameters(), d3gd.DiDGD(step_size=0.1), network)
+    inputs = torch.full((4, 3), float(agent + 1), dtype=torch.float64)
+    for k in range(steps):
+        opt.zero_grad()
+        loss = model(inputs).square().mean()
+        (loss * (float("nan") if poison == (agent, k) else 1)).backward()
+        opt.step()
+    return torch.cat([p.detach().ravel() for p in model.parameters()]).numpy().copy()
+
+
+def test_the_optimizer_trains_between_sites_as_on_ranks(tmp_path):
+    require("torch")
+    import d3gd.torch as _  # noqa: F401
+    from d3gd.transports.threads import on_threads
+
+    template = 'kind = "DiDGD"\nstep_size = 0.1'
+    files = folders(tmp_path, algorithm=template, iterations=6, more='patience = inf\nscript = "train.py"')
+
+    def site(path):
+        with d3gd.sites.connect(path) as network:
+            return optimized(network)
+
+    found = together({name: lambda path=path: site(path) for name, path in files.items()})
+    graph = d3gd.Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0)])
+    expected = on_threads(3, lambda rank: optimized(d3gd.torch.network(graph, transport=rank, dtype="float64")))
+    for agent, name in enumerate("abc"):
+        assert np.array_equal(found[name], expected[agent]), name
+
+
+def test_a_gradient_that_is_not_finite_stops_its_agent_before_it_reaches_another():
+    require("torch")
+    from d3gd.transports.threads import on_threads
+
+    graph = d3gd.Digraph.from_edges(2, [(0, 1), (1, 0)])
+    with pytest.raises(DivergedError, match="step 3 would make the model NaN or infinite"):
+        on_threads(2, lambda rank: optimized(d3gd.torch.network(graph, transport=rank), poison=(1, 3)), timeout=1)
