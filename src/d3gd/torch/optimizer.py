@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from threadpoolctl import ThreadpoolController
 
-from d3gd import __version__
 from d3gd.algorithms.base import Algorithm
 from d3gd.algorithms.identity import describe
 from d3gd.arrays import Array, Floats
@@ -17,26 +16,20 @@ from d3gd.engine.checks import require_state
 from d3gd.engine.gradients import Gradients
 from d3gd.errors import DivergedError, SettingsError
 from d3gd.network import Network
-from d3gd.state import flatten, restore
 from d3gd.torch.agreement import EVERY, Agreed, agree
 from d3gd.torch.checks import (
     require_computable,
     require_finite,
-    require_fitting,
-    require_local,
     require_one_agent,
     require_real,
-    require_same_agent,
     require_untouched,
     trainable,
 )
-from d3gd.torch.local import PREFIX, Local, Make
+from d3gd.torch.local import Local, Make
 from d3gd.torch.networks import Following
 from d3gd.torch.plain import Plain, sizes
 from d3gd.torch.rows import gathered, unscale, write
-
-_PREFIX = "state."  # of the algorithm's arrays in a state_dict
-_VERSION = 16  # bytes of a version in it
+from d3gd.torch.saving import read, restored, saved
 
 
 class DecentralizedOptimizer(torch.optim.Optimizer):
@@ -274,9 +267,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
         Each process saves its own; ``torch.load(..., weights_only=True)`` and safetensors read it.
         """
-        arrays = {_PREFIX + name: array for name, array in flatten(self._memory).items()}
-        arrays |= self._facts()
-        tensors = {name: torch.tensor(array) for name, array in arrays.items()}
+        tensors = {name: torch.tensor(array) for name, array in self._saved().items()}
         return tensors | self._source.state()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -289,21 +280,14 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         """
         transport = self.network.halo.transport
         agree(transport, "loads a state", 0, [0.0] * len(self.param_groups))
-        local = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
-        arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in state_dict.keys() - local.keys()}
-        own = {name: torch.tensor(array).numpy() for name, array in flatten(self._memory).items()}
-        wanted: dict[str, Array] = {_PREFIX + name: array for name, array in own.items()}
-        wanted |= self._facts()
         with transport.together():
-            require_fitting(arrays, wanted)
-            require_same_agent(int(arrays["agent"]), self.agent)
-            require_local(found=bool(local), wanted=self.local is not None)
-        transport.require_same(arrays["version"].tobytes().decode(), "a state of a version of d3gd")
+            arrays, local = read(state_dict, self._saved(), local=self.local is not None)
+        transport.require_same(arrays["version"].tobytes().hex(), "a state of a version of d3gd")
         agree(transport, "loads a state", int(arrays["iteration"]), arrays["lr"].tolist())
         with transport.together():
             self._source.load(arrays, local)
         self._source.share(self)
-        self._memory = restore(self._memory, {name: arrays[_PREFIX + name] for name in own})
+        self._memory = restored(self._memory, arrays)
         self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
         self.network.bytes_sent = int(arrays["bytes_sent"])
         self._asked = True
@@ -320,13 +304,9 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         """The local optimizer, or None."""
         return self._source.optimizer
 
-    def _facts(self) -> dict[str, Array]:
-        """What a state has besides the algorithm's arrays."""
+    def _saved(self) -> dict[str, Array]:
         counts = {"agent": self.agent, "iteration": self.iteration, "skipped": self.skipped}
-        counts["bytes_sent"] = self.network.bytes_sent
-        facts: dict[str, Array] = {name: np.array(value) for name, value in counts.items()}
-        facts["version"] = np.frombuffer(__version__.encode().ljust(_VERSION)[:_VERSION], dtype=np.uint8)
-        return facts | sizes(self.param_groups)
+        return saved(self._memory, counts | {"bytes_sent": self.network.bytes_sent}, self.param_groups)
 
     def _agreed(self) -> Agreed:
         """Compare with the other ranks where it is due, and undo a loss scale."""
