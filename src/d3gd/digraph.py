@@ -248,6 +248,20 @@ class Digraph:
             )
         return csr_array((data, self.sources.copy(), self.indptr.copy()), shape=(self.n, self.n))
 
+    def draw(self, weights: CSR | None = None, ax: Any = None) -> Any:
+        """Draw the network with matplotlib.
+
+        Args:
+            weights: Weights on this graph; a link is as wide as its weight.
+            ax: The matplotlib axes to draw on; by default those of a new figure.
+
+        Returns:
+            The axes; ``axes.figure.savefig("network.pdf")`` writes them.
+        """
+        from d3gd.drawing import draw
+
+        return draw(self, weights, ax)
+
     @property
     def _flow(self) -> CSR:
         """The graph in the convention of SciPy's searches: row = source, column = target."""

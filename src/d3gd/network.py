@@ -1,7 +1,7 @@
 """The operations with which algorithms compute on agents and edges."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.distributed import survey as discovery
 from d3gd.distributed.halo import Halo
+from d3gd.distributed.inbox import Inbox
 from d3gd.distributed.knowledge import Needs, knows, require_knowledge, stronger
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import D3GDError
@@ -34,31 +35,6 @@ _SORTING = 16  # cost of projecting one edge's value, in numbers
 _GATHERED = 1 << 16  # numbers per chunk of the distances, so that buffers stay in the cache
 _DOUBLE = np.dtype(np.float64)
 _LINKS = 3  # the stream of the draws of links, distinct from those of agents
-
-
-class Inbox:
-    """The rows that a block's agents receive along their in-edges, by name; it waits for them at first use.
-
-    Args:
-        rows: The arrays.
-        wait: Returns when the rows have arrived; by default they already have.
-    """
-
-    def __init__(self, rows: Mapping[str, Received], wait: Callable[[], None] | None = None) -> None:
-        self._rows, self._wait = rows, wait
-        if wait is None:
-            self.__dict__.update(rows)
-
-    def __getattr__(self, name: str) -> Received:
-        # Called only for names that are not attributes yet.
-        if self._wait is not None:
-            self._wait()
-        try:
-            found = self._rows[name]
-        except KeyError:
-            raise AttributeError(f"nothing named {name!r} was sent") from None
-        self.__dict__.update(self._rows)
-        return found
 
 
 class Network:

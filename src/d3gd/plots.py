@@ -3,20 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from d3gd.arrays import Floats
+from d3gd.arrays import Array, Floats
 from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
 from d3gd.runs import files
-from d3gd.validation import one_line
+from d3gd.validation import one_line, one_of
 
 # Okabe and Ito's colours, safe for colour blindness; their yellow is too pale for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DPI = 220  # of figures for papers
 _DASHES = ("-", "--", "-.", ":")
+_FORMATS = (".png", ".pdf", ".svg")
 TITLES = {
     "stationarity": r"stationarity  $\|\nabla F(x_i)\|^2$",
     "stationarity_at_mean": r"stationarity  $\|\nabla F(\bar x)\|^2$",
@@ -43,52 +44,70 @@ STYLE = {
     "lines.linewidth": 1.6,
     "svg.fonttype": "none",
 }
+Runs: TypeAlias = Mapping[str, Result | Sequence[Result]]
 
 
 def plot_runs(
-    results: Mapping[str, Result],
-    path: str | Path,
+    results: Runs,
+    path: str | Path | None = None,
     *,
     metrics: Sequence[str] = (),
-    x: Literal["iterations", "bytes"] = "iterations",
-) -> None:
-    """Plot the curves of several runs in one figure, with a panel for each metric.
+    x: str = "iterations",
+    ax: Any = None,
+) -> Any:
+    """Plot the curves of several runs in one figure, with a panel for each metric, or on given axes.
 
     Args:
-        results: The runs, by their names in the legend.
-        path: The file to write; its suffix defines the format: .png, .pdf or .svg.
+        results: The runs, by their names in the legend. Of several runs under one name, such as those of
+            :func:`d3gd.plots.grouped`, the median is plotted, with a band between the quartiles.
+        path: A file to write; its suffix defines the format: .png, .pdf or .svg. By default none is written.
         metrics: The metrics to plot; by default stationarity and disagreement.
-        x: The horizontal axis: iterations or bytes sent.
+        x: The horizontal axis: ``"iterations"``, ``"bytes"`` sent, or ``"time"``, at the mean pace of each run.
+        ax: matplotlib axes to plot one metric on, instead of a new figure.
+
+    Returns:
+        The new figure, or ``ax``.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    path = Path(path)
-    if path.suffix not in (".png", ".pdf", ".svg"):
-        raise SettingsError(f"{path} ends in {path.suffix!r}; a figure's name ends in .png, .pdf or .svg")
-    names = _chosen(metrics, results)
+    suffix = _suffix(path)
+    one_of("x", x, ("iterations", "bytes", "time"))
+    if not results:
+        raise RecordError("there is no run to plot; give at least one")
+    runs = {name: [held] if isinstance(held, Result) else list(held) for name, held in results.items()}
+    names = _chosen(metrics, [run for group in runs.values() for run in group])
+    if ax is not None:
+        if len(metrics) > 1 or path is not None:
+            raise SettingsError("ax= takes one metric and writes no file; plot each on axes of its own")
+        handles = _draw(ax, names[0], runs, x)
+        if len(runs) > 1:
+            ax.legend(handles, [plain_label(name) for name in runs])
+        return ax
     with mpl.rc_context(STYLE):
         width = 0.6 + 4.4 * len(names)
         # The legend is below the panels, in as many columns as fit, and the figure grows with its rows.
-        columns = min(len(results), max(1, int(width * 11 / max(len(label) + 6 for label in results))))
-        rows = -(-len(results) // columns)
+        columns = min(len(runs), max(1, int(width * 11 / max(len(label) + 6 for label in runs))))
+        rows = -(-len(runs) // columns)
         figure = Figure(figsize=(width, 3.4 + 0.21 * rows), dpi=150, layout="constrained")
         FigureCanvasAgg(figure)
         panels = figure.subplots(1, len(names), squeeze=False)[0]
         for panel, name in zip(panels, names, strict=True):
-            handles = _draw(panel, name, results, x)
-        if len(results) > 1:
-            labels = [plain_label(name) for name in results]
+            handles = _draw(panel, name, runs, x)
+        if len(runs) > 1:
+            labels = [plain_label(name) for name in runs]
             legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns)
             for line in legend.get_lines():
                 line.set(linewidth=STYLE["lines.linewidth"], alpha=1, marker="")
         else:
-            figure.suptitle(plain_label(next(iter(results))), fontsize=10)
-        content = BytesIO()
-        figure.savefig(content, format=path.suffix[1:])
-    files.make_folder(path.parent)
-    files.write_atomically(path, content.getvalue())
+            figure.suptitle(plain_label(next(iter(runs))), fontsize=10)
+        if path is not None:
+            content = BytesIO()
+            figure.savefig(content, format=suffix[1:])
+            files.make_folder(Path(path).parent)
+            files.write_atomically(Path(path), content.getvalue())
+    return figure
 
 
 def plain_label(text: str) -> str:
@@ -108,13 +127,7 @@ def labels_of(results: Iterable[tuple[str, Result]]) -> dict[str, Result]:
         results: Pairs of a folder's name and its run. The folder's name distinguishes runs with the same settings.
     """
     pairs = list(results)
-    facts = [_facts(result.settings) for _, result in pairs]
-    keys = [key for key in dict.fromkeys(key for fact in facts for key in fact) if key != "algorithm"]
-    differing = [key for key in keys if len({repr(fact[key]) for fact in facts if key in fact}) > 1]
-    labels = [
-        ", ".join([str(fact["algorithm"]), *(f"{key}={_short(fact[key])}" for key in differing if key in fact)])
-        for fact in facts
-    ]
+    labels = _told([_facts(result.settings) for _, result in pairs])
     repeated = {label for label in labels if labels.count(label) > 1}
     named: dict[str, Result] = {}
     for label, (folder, result) in zip(labels, pairs, strict=True):
@@ -122,13 +135,54 @@ def labels_of(results: Iterable[tuple[str, Result]]) -> dict[str, Result]:
     return named
 
 
+def grouped(results: Iterable[tuple[str, Result]]) -> dict[str, list[Result]]:
+    """Name runs as :func:`labels_of` does, but put those together that differ in their seed only.
+
+    Args:
+        results: Pairs of a folder's name and its run.
+
+    Returns:
+        The runs by their names in a legend. Without two runs of the same settings and other seeds, each is alone.
+    """
+    pairs = list(results)
+    facts = [_facts(result.settings) for _, result in pairs]
+    same: dict[str, list[int]] = {}
+    for i, fact in enumerate(facts):
+        same.setdefault(repr({key: value for key, value in fact.items() if not key.endswith("seed")}), []).append(i)
+    groups = list(same.values())
+    if all(len({facts[i]["seed"] for i in group}) == len(group) for group in groups) and len(groups) < len(pairs):
+        shared = [
+            {key: value for key, value in facts[group[0]].items() if not key.endswith("seed")} for group in groups
+        ]
+        counts = [f" ({len(group)} seeds)" if len(group) > 1 else "" for group in groups]
+        labels = [f"{label}{count}" for label, count in zip(_told(shared), counts, strict=True)]
+        if len(set(labels)) == len(labels):
+            return {label: [pairs[i][1] for i in group] for label, group in zip(labels, groups, strict=True)}
+    return {label: [result] for label, result in labels_of(pairs).items()}
+
+
+def _told(facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a label for each run: its algorithm and the facts that differ."""
+    keys = [key for key in dict.fromkeys(key for fact in facts for key in fact) if key != "algorithm"]
+    differing = [key for key in keys if len({repr(fact[key]) for fact in facts if key in fact}) > 1]
+    return [
+        ", ".join([str(fact["algorithm"]), *(f"{key}={_short(fact[key])}" for key in differing if key in fact)])
+        for fact in facts
+    ]
+
+
 def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run's settings as a flat mapping, by their names in a legend."""
     algorithm = dict(settings.get("algorithm", {}))
     facts = {"algorithm": algorithm.pop("kind", "run"), **algorithm, "seed": settings.get("seed")}
-    for part in ("graph", "problem"):
-        facts |= {f"{part}.{key}": value for key, value in settings.get(part, {}).items() if key != "fingerprint"}
-    return facts
+    # How a network was drawn says more than how many links it got, which also depends on the seed.
+    network = settings.get("network", {"graph": settings.get("graph", {})})
+    for part, table in {**network, "problem": settings.get("problem", {})}.items():
+        facts |= {f"{part}.{key}": value for key, value in table.items() if key not in ("fingerprint", "labels")}
+    facts |= {f"conditions.{key}": value for key, value in settings.get("conditions", {}).items()}
+    facts |= {"dtype": settings.get("dtype")}
+    # A problem usually has the run's seed, which is told already.
+    return {key: value for key, value in facts.items() if key != "problem.seed" or value != facts["seed"]}
 
 
 def _short(value: Any) -> str:
@@ -136,10 +190,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 24 else text[:21] + "..."
 
 
-def _chosen(metrics: Sequence[str], results: Mapping[str, Result]) -> list[str]:
-    recorded = [
-        name for name in next(iter(results.values())).metrics if all(name in r.metrics for r in results.values())
-    ]
+def _suffix(path: str | Path | None) -> str:
+    suffix = "" if path is None else Path(path).suffix
+    if path is not None and suffix not in _FORMATS:
+        raise SettingsError(f"{path} ends in {suffix!r}; a figure's name ends in .png, .pdf or .svg")
+    return suffix
+
+
+def _chosen(metrics: Sequence[str], results: Sequence[Result]) -> list[str]:
+    recorded = [name for name in results[0].metrics if all(name in result.metrics for result in results)]
     names = list(metrics) or [name for name in _DEFAULT if name in recorded]
     missing = [name for name in names if name not in recorded]
     if missing or not names:
@@ -148,26 +207,49 @@ def _chosen(metrics: Sequence[str], results: Mapping[str, Result]) -> list[str]:
     return names
 
 
-def _draw(panel: Any, name: str, results: Mapping[str, Result], x: str) -> list[Any]:
+def _draw(panel: Any, name: str, runs: Mapping[str, Sequence[Result]], x: str) -> list[Any]:
     """Plot a metric of all runs, and return a line of each."""
     handles = []
-    unit, size = _unit(results) if x == "bytes" else ("", 1.0)
-    values = {run: result.metrics[name].astype(float) for run, result in results.items()}
-    log = _deserves_log(name, np.concatenate([curve.ravel() for curve in values.values()]))
-    for i, (run, result) in enumerate(results.items()):
-        across = result.iterations if x == "iterations" else _bytes(result, run) / size
-        # A logarithmic axis cannot show the zero at which disagreement starts.
-        curve = np.where(values[run] > 0, values[run], np.nan) if log else values[run]
+    unit, size = _unit(runs) if x == "bytes" else ("", 1.0)
+    held = [result.metrics[name].astype(float) for group in runs.values() for result in group]
+    log = _deserves_log(name, np.concatenate([curve.ravel() for curve in held]))
+    for i, (label, group) in enumerate(runs.items()):
+        look = {"color": PALETTE[i % len(PALETTE)], "linestyle": _DASHES[i % len(_DASHES)]}  # curves may coincide
+        if len(group) == 1:
+            curve, across = group[0].metrics[name].astype(float), _across(group[0], label, x) / size
+        else:
+            iterations, quartiles = _quartiles(group, name)
+            places = [_across(run, label, x)[np.isin(run.iterations, iterations)] / size for run in group]
+            curve, across = quartiles[1], np.median(places, axis=0)
+            low, high = (_seen(each, log) for each in quartiles[[0, 2]])
+            panel.fill_between(across, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        curve = _seen(curve, log)
         thin = {"linewidth": 0.6, "alpha": 0.6} if curve.ndim > 1 else {}
         alone = {"marker": "."} if np.isfinite(curve).sum(axis=0).max() < 2 else {}
-        # Dashes keep coinciding curves visible.
-        lines = panel.plot(across, curve, _DASHES[i % len(_DASHES)], color=PALETTE[i % len(PALETTE)], **thin, **alone)
+        lines = panel.plot(across, curve, **look, **thin, **alone)
         handles.append(lines[0])
     panel.set_yscale("log" if log else "linear")
-    panel.set_xlabel("iteration" if x == "iterations" else f"sent over all links ({unit})")
+    titles = {"iterations": "iteration", "bytes": f"sent over all links ({unit})", "time": "time (s), at the mean pace"}
+    panel.set_xlabel(titles[x])
     panel.set_ylabel(TITLES.get(name, plain_label(name)))
     panel.margins(x=0.03)
     return handles
+
+
+def _seen(curve: Floats, log: bool) -> Floats:
+    """Return a curve with gaps where a logarithmic axis cannot show it: disagreement starts at zero."""
+    return np.where(curve > 0, curve, np.nan) if log else curve
+
+
+def _quartiles(group: Sequence[Result], name: str) -> tuple[Array, Floats]:
+    """Return the iterations that all runs recorded, and the quartiles there, over runs and, if they differ, agents."""
+    common = group[0].iterations
+    for result in group[1:]:
+        common = np.intersect1d(common, result.iterations)
+    rows = [result.metrics[name].astype(float)[np.isin(result.iterations, common)] for result in group]
+    table = np.concatenate([row.reshape(len(common), -1) for row in rows], axis=1)
+    with np.errstate(invalid="ignore"):  # between infinite values there is a gap
+        return common, np.quantile(table, [0.25, 0.5, 0.75], axis=1)
 
 
 def _deserves_log(name: str, values: Floats) -> bool:
@@ -178,14 +260,19 @@ def _deserves_log(name: str, values: Floats) -> bool:
     return name.startswith(_DEFAULT) or bool(positive.max() > 10 * positive.min())
 
 
-def _bytes(result: Result, label: str) -> Any:
+def _across(result: Result, label: str, x: str) -> Any:
+    """Return the horizontal places of a run's records."""
+    if x == "iterations":
+        return result.iterations
+    if x == "time":
+        return result.iterations * (result.seconds / max(1, int(result.iterations[-1])))
     if "bytes" not in result.metrics:
         raise RecordError(f"{label} has no record of bytes; plot against iterations, or record the metric 'bytes'")
     return result.metrics["bytes"]
 
 
-def _unit(results: Mapping[str, Result]) -> tuple[str, float]:
-    most = max(float(_bytes(result, label).max()) for label, result in results.items())
+def _unit(runs: Mapping[str, Iterable[Result]]) -> tuple[str, float]:
+    most = max(float(_across(run, label, "bytes").max()) for label, group in runs.items() for run in group)
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if most >= 2 * size:
             return unit, size

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import D3GDError, RecordError
@@ -13,6 +14,38 @@ from d3gd.runs import folder as layout
 from d3gd.validation import shown
 
 Status: TypeAlias = Literal["completed", "target", "stopped", "diverged", "interrupted"]
+
+
+@dataclass(frozen=True)
+class History:
+    """The weights of a run over time, at no more than about 200 evenly spaced records.
+
+    Attributes:
+        iterations: The iterations of these records.
+        weights: (records, entries): one weight per link or self-loop.
+        sources: The agent that each of these weights listens to.
+        targets: The agent that listens.
+        losses: (records, n): every agent's objective on its own data at its own model; None without a loss.
+        class_proportions: (n, classes): the share of each class among every agent's samples; None without labels.
+    """
+
+    iterations: Ints
+    weights: Floats
+    sources: Ints
+    targets: Ints
+    losses: Floats | None = None
+    class_proportions: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.iterations)
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} records of {len(self.sources)} weights, to iteration {self.iterations[-1]})"
+
+    def matrix(self, record: int) -> CSR:
+        """Return the weights at a record (its position, not its iteration), like ``Result.weights``."""
+        n = int(self.targets.max()) + 1  # every agent has a weight on itself
+        return csr_array((self.weights[record], (self.targets, self.sources)), shape=(n, n))
 
 
 @dataclass(frozen=True)
@@ -29,6 +62,7 @@ class Result:
         message: An explanation of the status, or an empty string.
         seconds: The time the iterations took, over all resumes.
         settings: The settings of the run: algorithm, graph, problem, seed, versions.
+        history: The weights over time, if the run recorded them (``record_weights=True``).
     """
 
     iterations: Ints
@@ -39,6 +73,7 @@ class Result:
     message: str = ""
     seconds: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
+    history: History | None = None
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -65,6 +100,36 @@ class Result:
         columns = files.columns(self.metrics, self.labels)
         return pd.DataFrame(columns, index=pd.Index(self.iterations, name="iteration"))
 
+    def plot(self, metric: str | None = None, *, x: str = "iterations", ax: Any = None) -> Any:
+        """Plot a metric, or the usual ones, with matplotlib; :func:`d3gd.plots.plot_runs` plots several runs.
+
+        Args:
+            metric: The metric; by default stationarity and disagreement, or on ``ax`` the first that was recorded.
+            x: The horizontal axis: ``"iterations"``, ``"bytes"`` or ``"time"``.
+            ax: The matplotlib axes to plot on.
+
+        Returns:
+            The axes, or without ``ax`` a new figure.
+        """
+        from d3gd.plots import plot_runs
+
+        names = [] if metric is None else [metric]
+        return plot_runs({self._name: self}, metrics=names, x=x, ax=ax)
+
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page that shows the run, and moves if its weights were recorded; it needs nothing else.
+
+        Args:
+            path: The file; its name ends in .html. :func:`d3gd.report.write_report` shows several runs.
+        """
+        from d3gd.report import write_report
+
+        write_report({self._name: self}, path)
+
+    @property
+    def _name(self) -> str:
+        return str(self.settings.get("algorithm", {}).get("kind", "run"))
+
     def save(self, folder: str | Path) -> None:
         """Write the result to a folder, new or of the run; :meth:`load` reads it back."""
         facts = {
@@ -82,6 +147,7 @@ class Result:
             metrics=self.metrics,
             x=self.x,
             weights=self.weights,
+            history={} if self.history is None else _present(self.history),
         )
 
     @classmethod
@@ -89,4 +155,10 @@ class Result:
         """Read a finished run from its folder, or raise an error if a file was changed."""
         if not isinstance(folder, str | Path):
             raise RecordError(f"the folder is {shown(folder)}; give the path of a run's folder")
-        return cls(**layout.read_result(Path(folder)))
+        fields = layout.read_result(Path(folder))
+        history = fields.pop("history")
+        return cls(**fields, history=History(**history) if history else None)
+
+
+def _present(history: History) -> dict[str, Array]:
+    return {name: array for name, array in vars(history).items() if array is not None}

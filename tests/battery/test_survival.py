@@ -38,6 +38,9 @@ class Shares(Problem):
 
 # A gradient per cycle needs a larger step and more iterations, and messages that arrive rarely need longer cycles.
 CYCLES = {"step_size": 0.8, "rounds": 60}
+# Of PerronD3GD, single agents must agree as well, which they do like 1/k: on the hub they are off by up to 0.25 after
+# 1,000 iterations, 0.13 after 2,000 and 0.06 after 4,000 (two seeds), their mean by 0.05, 0.03 and 0.02.
+TWICE = (d3gd.PULMDGD, d3gd.PerronD3GD)
 
 
 def methods():
@@ -54,7 +57,7 @@ def methods():
 
 def error(algorithm, conditions, iterations, graph=HUB, seeds=1):
     """The largest error of a share, if need be in the mean over seeds; of an exact method, at any agent."""
-    iterations *= 2 if isinstance(algorithm, d3gd.PULMDGD) else 1
+    iterations *= 2 if isinstance(algorithm, TWICE) else 1
     x = np.mean([late_models(algorithm, conditions, iterations, graph, seed) for seed in range(seeds)], axis=0)
     return np.abs(x - 1).max() if algorithm.exact else np.abs(x.mean(axis=0) - 1).max()
 

@@ -110,7 +110,7 @@ def test_the_commands_work_one_after_the_other(d3gd: Command, tmp_path: Path, mo
             outcome = d3gd(name, *rest)
             assert outcome.code == 0, (line, outcome)
     assert Path("plot.png").exists()
-    assert {path.name for path in Path("runs").iterdir()} == {"experiment-0", "experiment-1", "sites"}
+    assert {path.name for path in Path("runs").iterdir()} == {"experiment-0", "experiment-1", "seen", "sites"}
 
 
 @pytest.mark.parametrize("page", PAGES)

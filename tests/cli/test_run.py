@@ -129,6 +129,20 @@ def test_a_legend_names_only_what_differs(experiment: Write, d3gd: Command) -> N
     assert list(labels_of(runs[:1])) == ["D3GD (a)"]
 
 
+def test_runs_that_differ_in_their_seed_only_are_one_curve(experiment: Write, d3gd: Command) -> None:
+    """Their networks are drawn anew for each seed, and differ in their numbers of links."""
+    graph = {"kind": "erdos_renyi", "n": 6, "p": 0.4}
+    for kind in ("D3GD", "DiDGD"):
+        file = experiment(graph=graph, algorithm={"kind": kind, "step_size": 0.05})
+        for seed in ("0", "1", "2"):
+            assert d3gd("run", file, "--seed", seed, "--out", f"{kind}-{seed}").code == 0
+    folders = [f"{kind}-{seed}" for kind in ("D3GD", "DiDGD") for seed in range(3)]
+    assert len({Result.load(folder).settings["graph"]["links"] for folder in folders}) > 1
+    assert d3gd("plot", *folders, "--x", "time", "--out", "figure.svg").code == 0
+    drawn = Path("figure.svg").read_text()
+    assert all(text in drawn for text in (">D3GD (3 seeds)<", ">DiDGD (3 seeds)<", "time (s), at the mean pace"))
+
+
 def test_many_runs_and_metrics_per_agent_fit_a_figure(experiment: Write, d3gd: Command) -> None:
     problem = {"kind": "sigmoid_classification", "samples": 5, "features": 2, "test_samples": 20}
     assert d3gd("run", experiment(problem=problem), "--out", "out").code == 0
@@ -137,7 +151,7 @@ def test_many_runs_and_metrics_per_agent_fit_a_figure(experiment: Write, d3gd: C
     assert Path("figure.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("command", [[], ["init"], ["run"], ["plot"], ["graph"], ["reproduce"]])
+@pytest.mark.parametrize("command", [[], ["init"], ["run"], ["plot"], ["report"], ["graph"], ["reproduce"]])
 def test_help_teaches_with_an_example(d3gd: Command, command: list[str]) -> None:
     outcome = d3gd(*command, "--help")
     assert outcome.code == 0

@@ -25,8 +25,9 @@ VOCABULARY = [
     "graphs",
     "weights",
     "spectrum",
+    "drawing",
 ]
-RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots"}
+RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots", "report"}
 ABOVE = RUNNING | {"problems", "data", "theory"}
 TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "__init__", "__main__"}
 PACKAGES = {
@@ -45,6 +46,7 @@ PACKAGES = {
     "engine",
     "runs",
     "comparison",
+    "report",
     "reproduce",
     "cli",
     "torch",
@@ -121,6 +123,11 @@ def test_topologies_are_made_before_anything_runs(path):
 @pytest.mark.parametrize("path", sorted((SOURCE / "problems").rglob("*.py")), ids=lambda path: path.name)
 def test_problems_do_not_know_who_solves_them(path):
     assert not rooms(path) & (RUNNING | {"*", "algorithms", "rules", "network"})
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "report").glob("*.py")), ids=lambda path: path.name)
+def test_reports_know_results_and_not_who_made_them(path):
+    assert rooms(path) <= {*VOCABULARY, "report", "result", "runs"}
 
 
 def test_the_top_level_holds_what_users_type_and_its_vocabulary():

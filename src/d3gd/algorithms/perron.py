@@ -73,8 +73,7 @@ class PerronD3GD(Algorithm[PerronState]):
     References:
         Yuan, Ying, Zhao and Sayed, *Exact diffusion for distributed optimization and learning*, IEEE Transactions on
         Signal Processing 67, 2019: doubly stochastic and other balanced weights.
-        Li, Yan and others (2018) and Ghaderyan and others, *FRSD*, arXiv 2112.13257: exact methods with row-stochastic
-        weights.
+        Ghaderyan, Aybat, Aguiar and Pereira, arXiv 2112.13257: an exact method with row-stochastic weights, FRSD.
     """
 
     step_size: float | Schedule

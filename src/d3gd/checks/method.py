@@ -11,11 +11,12 @@ from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import Array, Bools, Floats
 from d3gd.checks.report import Report, SkippedCheckError, report, require
 from d3gd.digraph import Digraph
+from d3gd.distributed.inbox import Inbox
 from d3gd.engine import run
 from d3gd.engine.gradients import Gradients
 from d3gd.errors import SettingsError
 from d3gd.graphs import exponential, grid
-from d3gd.network import Inbox, Network
+from d3gd.network import Network
 from d3gd.problems import Problem, quadratic
 from d3gd.result import Result
 from d3gd.state import flatten, kinds, restore

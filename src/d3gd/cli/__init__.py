@@ -2,12 +2,14 @@
 
 from d3gd.cli import (  # importing them registers the commands, in the order of the help
     compare,
+    doctor,
     experiment,
     graph,
+    report,
     reproduce,
     site,
 )
 from d3gd.cli.base import app
 from d3gd.cli.calling import call, main
 
-__all__ = ["app", "call", "compare", "experiment", "graph", "main", "reproduce", "site"]
+__all__ = ["app", "call", "compare", "doctor", "experiment", "graph", "main", "report", "reproduce", "site"]

@@ -46,6 +46,7 @@ def options(
       d3gd init                  write an example experiment,
       d3gd run experiment.toml   run it,
       d3gd plot runs/*           and plot it
+      d3gd report runs/*         or watch it, in a browser
       d3gd compare --quick       find the best method for a network and a problem
       d3gd site --help           train between hosts that start by themselves
     """

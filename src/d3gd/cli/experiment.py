@@ -20,6 +20,7 @@ class Axis(StrEnum):
 
     iterations = "iterations"
     bytes = "bytes"
+    time = "time"
 
 
 class Launcher(StrEnum):
@@ -58,6 +59,9 @@ def run(
     progress: Annotated[bool | None, typer.Option(help="By default only on a terminal.")] = None,
     transport: Annotated[Launcher, typer.Option(help="By default that of mpiexec or torchrun.")] = Launcher.auto,
     timeout: Annotated[float, typer.Option(help="Seconds that a process waits for another.")] = 60.0,
+    report: Annotated[
+        bool, typer.Option("--report", help="Record the weights over time, and write report.html into the folder.")
+    ] = False,
 ) -> None:
     """Run an experiment into a folder.
 
@@ -68,6 +72,7 @@ def run(
     Examples:
       d3gd run experiment.toml
       d3gd run experiment.toml --seed 1 --out runs/another
+      d3gd run experiment.toml --report                     with a page that shows how the network moved
       d3gd run experiment.toml --resume                     after Ctrl-C or a crash
       d3gd run runs/experiment-0/experiment.toml --out runs/again
       mpiexec -n 4 d3gd run experiment.toml                 agents divided among processes
@@ -90,7 +95,7 @@ def run(
     try:
         with ranks:
             with ranks.together():
-                plan = load(experiment, iterations=iterations, seed=seed)
+                plan = load(experiment, iterations=iterations, seed=seed, record_weights=report or None)
                 folder = out or Path("runs") / f"{experiment.stem}-{plan.seed}"
                 if ranks.rank == 0 and not (resume and layout.is_started(folder)):
                     layout.require_free(folder)
@@ -104,6 +109,9 @@ def run(
         raise StoppedError(_stopped(folder, experiment), code) from None
     if ranks.rank == 0:
         screens.show_result(result, folder, experiment)
+        if report:
+            result.report(layout.report_in(folder))
+            print(printable(f"wrote {layout.report_in(folder)}"))
     raise typer.Exit(DIVERGED if result.status == "diverged" else 0)
 
 
@@ -129,20 +137,21 @@ def plot(
 ) -> None:
     """Plot the curves of runs in one figure.
 
-    The legend names the settings that differ between them.
+    The legend names the settings that differ between them. Runs that differ in their seed only are plotted as one: the
+    median, with a band between the quartiles.
 
     \b
     Examples:
       d3gd plot runs/experiment-0
       d3gd plot runs/* --metric loss --metric n_min_pi --out losses.pdf
-      d3gd plot runs/didgd runs/d3gd --x bytes
+      d3gd plot runs/didgd runs/d3gd --x bytes              or --x time
     """
-    from d3gd.plots import labels_of, plot_runs
+    from d3gd.plots import grouped, plot_runs
     from d3gd.result import Result
     from d3gd.runs.folder import is_finished
 
     finished = [run for run in runs if is_finished(run)]
-    results = labels_of((run.resolve().name, Result.load(run)) for run in finished or runs)
+    results = grouped((run.resolve().name, Result.load(run)) for run in finished or runs)
     plot_runs(results, out, metrics=metric or (), x=x.value)
     if finished and len(finished) < len(runs):
         left_out = ", ".join(str(run) for run in runs if run not in finished)

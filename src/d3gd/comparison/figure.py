@@ -26,6 +26,7 @@ _DASHES: Mapping[str, Any] = {
     "undirected links": (0, (1.2, 1.2)),
     "all agents": "-",
 }
+_STYLE = {**STYLE, "axes.titlesize": 10, "font.size": 9.5}
 _NEAR = 0.025  # distance of two lines' ends, as a share of the width, at which their numbers overlap
 _POINTS = 160  # per curve
 _APART = 0.035  # distance of two numbers at the ends of curves, as a share of the height
@@ -33,7 +34,24 @@ _HEIGHT, _WIDTH, _LEGEND, _ENTRY = 4.3, 3.7, 2.7, 0.19  # inches
 
 
 def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
-    """Return the figure in each format given by a file suffix: ``.png``, ``.pdf`` or ``.svg``.
+    """Return the figure in each format given by a file suffix: ``.png``, ``.pdf`` or ``.svg``."""
+    import matplotlib as mpl
+
+    for suffix in suffixes:
+        if suffix not in (".png", ".pdf", ".svg"):
+            raise SettingsError(f"{suffix!r} is not a figure format; use .png, .pdf or .svg")
+    found = {}
+    with mpl.rc_context(_STYLE):
+        figure = figure_of(comparison)
+        for suffix in suffixes:
+            content = BytesIO()
+            figure.savefig(content, format=suffix[1:], metadata={"CreationDate": None} if suffix == ".pdf" else None)
+            found[suffix] = content.getvalue()
+    return found
+
+
+def figure_of(comparison: "Comparison") -> Any:
+    """Return the figure, with a panel for each axis.
 
     Lines are medians over seeds and bands quartiles; the number at a line's end is the method's rank, and baselines
     have letters.
@@ -42,50 +60,57 @@ def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    for suffix in suffixes:
-        if suffix not in (".png", ".pdf", ".svg"):
-            raise SettingsError(f"{suffix!r} is not a figure format; use .png, .pdf or .svg")
-    rows = [row for row in comparison.rows if row.status in ("ranked", "yardstick")]
-    looks = _looks(rows)
-    most = max((run.curves["bytes"][-1] for row in rows for run in comparison.runs[row.method]), default=1.0)
-    unit, size = next(((u, s) for u, s in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if most >= 2 * s), ("bytes", 1.0))
-    axes = {
-        "iterations": ("iteration", 1.0),
-        "gradients": ("gradients per agent", 1.0),
-        "bytes": (f"sent over all links ({unit})", size),
-        "seconds": ("time (s)", 1),
-    }
+    rows = _shown(comparison)
+    axes = _axes(comparison)
     if not any(_evaluates_otherwise(run) for row in rows for run in comparison.runs[row.method]):
         del axes["gradients"]
-    with mpl.rc_context({**STYLE, "axes.titlesize": 10, "font.size": 9.5}):
+    with mpl.rc_context(_STYLE):
         entries = len(rows) + len({row.needs for row in rows})
         height = max(_HEIGHT, _ENTRY * (entries + 2))
         figure = Figure(figsize=(len(axes) * _WIDTH + _LEGEND, height), dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
         panels = figure.subplots(1, len(axes), sharey=True)
-        bounds = _bounds(comparison, rows)
-        for panel, (axis, (label, scale)) in zip(panels, axes.items(), strict=True):
-            if bounds is not None:
-                panel.set_yscale("log" if bounds[2] else "linear")
-                panel.set_ylim(bounds[0], bounds[1])
-            ends = []
-            for row in reversed(rows):
-                curve = _curve(comparison.runs[row.method], axis, comparison.metric)
-                if curve is not None:
-                    ends.append((row, _line(panel, curve, scale, looks[row.method])))
-            _number(panel, ends, looks)
-            panel.set_xlabel(label)
-            panel.set_xlim(left=0)
-        panels[0].set_ylabel(TITLES.get(comparison.metric, plain_label(comparison.metric)))
+        for panel, axis in zip(panels, axes, strict=True):
+            draw_panel(panel, comparison, axis)
+            panel.label_outer()
         figure.suptitle(plain_label(comparison.title), fontsize=10)
         if rows:
-            _legend(figure, rows, looks)
-        found = {}
-        for suffix in suffixes:
-            content = BytesIO()
-            figure.savefig(content, format=suffix[1:], metadata={"CreationDate": None} if suffix == ".pdf" else None)
-            found[suffix] = content.getvalue()
-    return found
+            _legend(figure, rows, _looks(rows))
+    return figure
+
+
+def draw_panel(panel: Any, comparison: "Comparison", axis: str) -> None:
+    """Draw all methods against one axis on matplotlib axes, with their ranks at the lines' ends."""
+    rows, (label, scale) = _shown(comparison), _axes(comparison)[axis]
+    looks, bounds, ends = _looks(rows), _bounds(comparison, rows), []
+    if bounds is not None:
+        panel.set_yscale("log" if bounds[2] else "linear")
+        panel.set_ylim(bounds[0], bounds[1])
+    for row in reversed(rows):
+        points = curve(comparison.runs[row.method], axis, comparison.metric)
+        if points is not None:
+            ends.append((row, _line(panel, points, scale, looks[row.method])))
+    _number(panel, ends, looks)
+    panel.set_xlabel(label)
+    panel.set_xlim(left=0)
+    panel.set_ylabel(TITLES.get(comparison.metric, plain_label(comparison.metric)))
+
+
+def _shown(comparison: "Comparison") -> list[Row]:
+    return [row for row in comparison.rows if row.status in ("ranked", "yardstick")]
+
+
+def _axes(comparison: "Comparison") -> dict[str, tuple[str, float]]:
+    """Return the label of every axis and the size of its unit."""
+    rows = _shown(comparison)
+    most = max((run.curves["bytes"][-1] for row in rows for run in comparison.runs[row.method]), default=1.0)
+    unit, size = next(((u, s) for u, s in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if most >= 2 * s), ("bytes", 1.0))
+    return {
+        "iterations": ("iteration", 1.0),
+        "gradients": ("gradients per agent", 1.0),
+        "bytes": (f"sent over all links ({unit})", size),
+        "seconds": ("time (s)", 1.0),
+    }
 
 
 def _evaluates_otherwise(run: Run) -> bool:
@@ -115,7 +140,7 @@ def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats] | None:
+def curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats] | None:
     """Return points on an axis and the quartiles over seeds, (3, points); None if the axis is constant.
 
     Seeds are combined at equal iterations; bytes and times at an iteration are medians over seeds.
@@ -136,8 +161,8 @@ def _curve(runs: Sequence[Run], axis: str, metric: str) -> tuple[Floats, Floats]
 
 def _bounds(comparison: "Comparison", rows: Sequence[Row]) -> tuple[float, float, bool] | None:
     """Return the smallest and largest value to show, and whether the axis is logarithmic."""
-    curves = [_curve(comparison.runs[row.method], "iterations", comparison.metric) for row in rows]
-    values = np.concatenate([curve[1][1] for curve in curves if curve is not None] or [np.empty(0)])
+    curves = [curve(comparison.runs[row.method], "iterations", comparison.metric) for row in rows]
+    values = np.concatenate([points[1][1] for points in curves if points is not None] or [np.empty(0)])
     values = values[np.isfinite(values)]
     positive = values[values > 0]
     if not positive.size:
@@ -150,9 +175,9 @@ def _bounds(comparison: "Comparison", rows: Sequence[Row]) -> tuple[float, float
     return float(positive.min()) / 3, high * 3, True
 
 
-def _line(panel: Any, curve: tuple[Floats, Floats], scale: float, look: Mapping[str, Any]) -> tuple[float, float]:
+def _line(panel: Any, points: tuple[Floats, Floats], scale: float, look: Mapping[str, Any]) -> tuple[float, float]:
     """Draw one method, and return the point where its line ends or leaves the panel."""
-    places, (low, median, high) = curve
+    places, (low, median, high) = points
     places = places / scale
     seen = np.where(np.isfinite(median), median, np.nan)
     shown = np.isfinite(low) & np.isfinite(high)

@@ -12,7 +12,7 @@ from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import Identity, describe, identify
 from d3gd.comparison.methods import Maker
 from d3gd.comparison.result import Comparison
-from d3gd.comparison.runs import Piece, Run, in_one_line, read, recorded
+from d3gd.comparison.runs import Piece, Run, in_one_line, place, read, recorded
 from d3gd.comparison.scenario import Budget, Case, Scenario
 from d3gd.comparison.summary import Row, ranked, row_of, target_of, with_costs
 from d3gd.comparison.tuning import Grid, Key, Tuned, tune
@@ -172,7 +172,7 @@ class Plan:
         for name, step, seed in keys:
             algorithm = self.methods[name](step)
             piece = Piece(name, step, seed, algorithm, self.scenario, self.budget, judged, along)
-            path = paths[name, step, seed] = _folder(out, name) / f"step-{step:g}-seed-{seed}.json"
+            path = paths[name, step, seed] = place(out, name) / f"step-{step:g}-seed-{seed}.json"
             files.make_folder(path.parent)
             settings = [name, step, seed, self.cases[seed], asdict(self.budget), judged, along, describe(algorithm)]
             codes = [self._identity(algorithm), self._problem]
@@ -203,7 +203,7 @@ class Plan:
 
     def _say_what_is_run_again(self, able: Sequence[str], out: Path) -> None:
         """Warn about methods whose stored runs cannot be used, since their code may have changed."""
-        kept = [name for name in able if _folder(out, name).exists()]
+        kept = [name for name in able if place(out, name).exists()]
         found = {f"method {name!r}": self._identity(self.methods[name](self.grid.start[0])) for name in kept}
         found |= {"every method": Identity(self._problem.digest, self._problem.unknown if kept else ())}
         for what, identity in found.items():
@@ -276,12 +276,3 @@ def _kept(path: Path, key: str) -> dict[str, Any] | None:
     except sealed.OtherFormatError:
         return None
     return found if found is not None and found.get("key") == key else None
-
-
-def _folder(out: Path, name: str) -> Path:
-    """Return the folder of a method's runs; its name may be any text."""
-    return out / "runs" / f"{_word(name)}-{digest(name)[:6]}"
-
-
-def _word(name: str) -> str:
-    return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in name).split())[:40]

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from d3gd.comparison import text
 from d3gd.comparison.runs import Run
 from d3gd.comparison.scenario import Budget
 from d3gd.comparison.summary import Row
-from d3gd.errors import D3GDError, RecordError
+from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.runs import files
-from d3gd.validation import one_line
+from d3gd.validation import one_line, one_of
 
 _FILES = ("compare.json", "compare.csv", "compare.md", "curves.png", "curves.pdf")
 
@@ -78,13 +78,47 @@ class Comparison:
             raise D3GDError("to_pandas needs pandas; install it with: pip install 'd3gd[data]'") from error
         return pd.DataFrame([text.flat(row) for row in self.rows])
 
-    def plot(self, path: str | Path) -> None:
-        """Draw the curves against iterations, bytes and time into a .png, .pdf or .svg file."""
-        from d3gd.comparison.figure import draw
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        x: Literal["iterations", "gradients", "bytes", "time"] = "iterations",
+        ax: Any = None,
+    ) -> Any:
+        """Draw the curves against iterations, bytes and time, or against one of them on given axes.
 
+        Args:
+            path: A file to write, .png, .pdf or .svg; by default none is written.
+            x: The horizontal axis, with ``ax``: ``"iterations"``, ``"gradients"``, ``"bytes"`` or ``"time"``.
+            ax: matplotlib axes to draw on; the numbers at the lines' ends are ranks.
+
+        Returns:
+            ``ax``; without it, and without a file, a new matplotlib figure; None if a file was written.
+        """
+        from d3gd.comparison import figure
+
+        if ax is not None:
+            if path is not None:
+                raise SettingsError("ax= writes no file; leave the path out, or the axes")
+            one_of("x", x, ("iterations", "gradients", "bytes", "time"))
+            figure.draw_panel(ax, self, "seconds" if x == "time" else x)
+            return ax
+        if path is None:
+            return figure.figure_of(self)
         path = Path(path)
         files.make_folder(path.parent)
-        files.write_atomically(path, draw(self, [path.suffix])[path.suffix])
+        files.write_atomically(path, figure.draw(self, [path.suffix])[path.suffix])
+        return None
+
+    def to_latex(self) -> str:
+        """Return the table as a LaTeX ``tabular``, which needs no package."""
+        return text.latex(self)
+
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page that needs nothing else: the table, which sorts, and the curves, which can be hidden."""
+        from d3gd.comparison.page import write as write_page
+
+        write_page(text.content(self), self.runs, path)
 
     def save(self, folder: str | Path) -> None:
         """Write ``compare.csv``, ``.json`` and ``.md`` and ``curves.png`` and ``.pdf``.

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from d3gd import engine, metrics
 from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import Floats
 from d3gd.comparison.scenario import Budget, Scenario
+from d3gd.digest import digest
 from d3gd.errors import D3GDError
 from d3gd.metrics import Metric, Snapshot
 from d3gd.validation import one_line
@@ -137,6 +139,12 @@ def read(content: Mapping[str, Any], budget: Budget) -> Run:
     words = {name: content[name] for name in ("method", "step", "seed", "status", "message", "links", "width")}
     curves = {name: np.array(values, dtype=np.float64) for name, values in content["curves"].items()}
     return Run(**words, curves=curves, budget=budget)
+
+
+def place(out: Path, method: str) -> Path:
+    """Return the folder of a method's runs in that of a comparison; a method's name may be any text."""
+    word = "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in method).split())[:40]
+    return out / "runs" / f"{word}-{digest(method)[:6]}"
 
 
 def in_one_line(error: Exception) -> str:

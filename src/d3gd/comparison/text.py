@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
@@ -30,6 +31,8 @@ _COSTS = ("iterations", "gradients", "sent", "time")
 _HEADER = (*_FACTS, *_COSTS, "numbers", "ms", "")
 _NOTE = len(_HEADER) - 1
 _IMPORTANCE = (0, 1, 4, 3, _NOTE, 2, 6, 8, 5, 9, 7, 10, 11)  # of columns, if a terminal is too narrow for all
+_LATEX = {character: f"\\{character}" for character in "&%$#_{}"}
+_LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "∞": r"$\infty$"}
 _WIDE = 200  # characters, without a terminal
 _RIGHT = (0, *range(3, _NOTE))
 
@@ -159,6 +162,29 @@ def plain_markdown(text: str) -> str:
     for character in "\\|*_`[":
         safe = safe.replace(character, f"\\{character}")
     return safe
+
+
+def latex(comparison: "Comparison") -> str:
+    """Return the table as a LaTeX ``tabular``, without the names of knowledge and the notes, which make it too wide."""
+    kept = [i for i in range(_NOTE) if i != 2]
+    lines = [
+        " & ".join(plain_latex(cell) for i, cell in enumerate(row) if i in kept) + r" \\"
+        for row in [header(comparison), *(cells(row) for row in comparison.rows)]
+    ]
+    columns = "".join("r" if i in _RIGHT else "l" for i in kept)
+    body = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", r"\end{tabular}"]
+    return "\n".join(body) + "\n"
+
+
+def plain_latex(text: str) -> str:
+    r"""Escape LaTeX in a text; numbers such as 3e-7 become powers of ten.
+
+    Example:
+        >>> print(plain_latex("50 % of $x_i$, 3e-7"))
+        50 \% of \$x\_i\$, $3\cdot10^{-7}$
+    """
+    safe = "".join(_LATEX.get(character, character) for character in one_line(text))
+    return re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e(-?\d+)(?!\w)", r"$\1\\cdot10^{\2}$", safe)
 
 
 def table_csv(comparison: "Comparison") -> str:

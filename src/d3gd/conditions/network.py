@@ -13,10 +13,11 @@ from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.conditions.settings import Conditions, mask
 from d3gd.digraph import Digraph
 from d3gd.distributed.halo import Halo
+from d3gd.distributed.inbox import Inbox
 from d3gd.distributed.knowledge import Needs
 from d3gd.distributed.received import Received, require_received
 from d3gd.errors import SettingsError
-from d3gd.network import Inbox, Network
+from d3gd.network import Network
 from d3gd.random import keyed_uniform
 from d3gd.state import Mail, PerEdge, keep
 from d3gd.transports.base import Transport

@@ -152,6 +152,7 @@ class Experiment:
                 progress=progress,
                 callbacks=[keep],
                 transport=ranks,
+                notes={"network": {name: dict(self.parts[name]) for name in ("graph", "weights")}},
                 **self.settings,
             )
 
@@ -258,7 +259,7 @@ def _usual_weights(graph: Any, folder: Path) -> Table:
 
 def _run_keys() -> Keys:
     keys = keys_of(run)
-    names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype")
+    names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype", "record_weights")
     return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, by name only
 
 

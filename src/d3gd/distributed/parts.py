@@ -63,6 +63,11 @@ class SharedProblem(Problem):
         own = self.part.accuracies(self._own(x))
         return None if own is None else self._halo.everyone(own)
 
+    def class_proportions(self) -> Floats | None:
+        """The class proportions of all agents."""
+        own = self.part.class_proportions()
+        return None if own is None else self._halo.everyone(own)
+
     def describe(self) -> dict[str, Any]:
         """The description of the whole problem."""
         facts = self.part.describe()

@@ -12,6 +12,7 @@ from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import CSR, Floats
 from d3gd.conditions import Conditions
 from d3gd.distributed.interrupts import noted
+from d3gd.engine.history import Historian
 from d3gd.engine.keeper import Keeper
 from d3gd.engine.loop import Ending, loop
 from d3gd.engine.recorder import Callback, Recorder
@@ -19,12 +20,12 @@ from d3gd.engine.setup import Setup, set_up
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.kernels.threads import threads
-from d3gd.metrics import Log, Metric
+from d3gd.metrics import Metric
 from d3gd.result import Result
 from d3gd.runs.progress import progress_bar
 from d3gd.transports.alone import Alone
 from d3gd.transports.base import Transport
-from d3gd.validation import count, one_of, shown
+from d3gd.validation import count, flag, one_of, shown
 
 __all__ = ["Callback", "run"]
 
@@ -50,6 +51,7 @@ def run(
     notes: Mapping[str, Any] | None = None,
     transport: Transport | None = None,
     dtype: Literal["float64", "float32"] = "float64",
+    record_weights: bool = False,
 ) -> Result:
     """Run an algorithm on a graph and a problem.
 
@@ -78,6 +80,7 @@ def run(
             problem, you may pass a function that builds the problem of a list of agents. Rank 0 writes files and shows
             progress.
         dtype: The precision of models and messages; metrics are always computed in ``"float64"``.
+        record_weights: Keep the weights over time, thinned to about 200 records, as ``result.history`` and in ``out``.
 
     Returns:
         The records, final models and weights, and the status; divergence is a status, not an exception. On several
@@ -96,6 +99,7 @@ def run(
         array([ 0, 10, 20])
     """
     one_of("dtype", dtype, ("float64", "float32"))
+    flag("record_weights", record_weights)
     count("iterations", iterations, least=0)
     count("every", every, least=1)
     count("seed", seed, least=0)
@@ -103,7 +107,7 @@ def run(
     if not isinstance(notes, Mapping | None):
         raise SettingsError(f"notes = {shown(notes)}: give a mapping of names to values")
     ranks = transport or Alone()
-    setup, start = set_up(
+    setup, *start = set_up(
         algorithm,
         graph,
         problem,
@@ -115,13 +119,15 @@ def run(
         transport=ranks,
         dtype=dtype,
     )
-    own = {"iterations": iterations, "every": every, "seed": seed}
+    own: dict[str, Any] = {"iterations": iterations, "every": every, "seed": seed}
+    own |= {"record_weights": True} if record_weights else {}
     with ranks.together():
-        recorder = Recorder(setup, target or {}, callbacks)
-    setup.require_same(start, own, dict(target or {}), checkpoint_every, out is None, resume)
+        historian = Historian(every, graph.sources.size) if record_weights else None
+        recorder = Recorder(setup, target or {}, callbacks, historian)
+    setup.require_same(start[0], own, dict(target or {}), checkpoint_every, out is None, resume)
     return execute(
         setup,
-        [start],
+        start,
         recorder,
         settings={**setup.describe(), **own, **(notes or {})},
         progress=progress,
@@ -157,7 +163,7 @@ def execute(
     ranks, iterations, every = setup.ranks, int(settings["iterations"]), int(settings["every"])
     if out is not None and not ranks.resumes:
         ranks.resumes = "resume=True continues from the last checkpoint"
-    keeper = Keeper(setup, recorder.log, start.pop(), out=out, resume=resume, settings=settings)
+    keeper = Keeper(setup, recorder, start.pop(), out=out, resume=resume, settings=settings)
     with (
         keeper,
         _steady(ranks),
@@ -175,7 +181,7 @@ def execute(
             noted=signals,
             show=show,
         )
-        result = _result(setup, ending, recorder.log, settings, keeper.seconds())
+        result = _result(setup, ending, recorder, settings, keeper.seconds())
         keeper.finish(result)
     return result
 
@@ -192,8 +198,8 @@ def _steady(ranks: Transport) -> Iterator[None]:
         yield
 
 
-def _result(run: Setup, ending: Ending, log: Log, settings: dict[str, Any], seconds: float) -> Result:
-    state = ending.at.state
+def _result(run: Setup, ending: Ending, recorder: Recorder, settings: dict[str, Any], seconds: float) -> Result:
+    state, log, historian = ending.at.state, recorder.log, recorder.history
     return Result(
         iterations=log.iterations(),
         metrics=log.arrays(),
@@ -203,4 +209,5 @@ def _result(run: Setup, ending: Ending, log: Log, settings: dict[str, Any], seco
         message="; ".join(filter(None, (ending.message, run.biased))),
         seconds=seconds,
         settings=settings,
+        history=None if historian is None else historian.history(run.graph, run.whole),
     )

@@ -11,9 +11,8 @@ import numpy as np
 
 from d3gd.arrays import Floats
 from d3gd.engine.checks import require_state
-from d3gd.engine.recorder import Position, Totals
+from d3gd.engine.recorder import Position, Recorder, Totals
 from d3gd.engine.setup import Setup
-from d3gd.metrics import Log
 from d3gd.result import Result
 from d3gd.runs.folder import RunFolder
 from d3gd.state import kinds
@@ -24,7 +23,7 @@ class Keeper:
 
     Args:
         run: The run.
-        log: Its records.
+        recorder: Its records.
         x0: The initial models of all agents.
         out: The folder.
         resume: Whether to resume from the folder.
@@ -32,9 +31,9 @@ class Keeper:
     """
 
     def __init__(
-        self, run: Setup, log: Log, x0: Floats, *, out: Path | None, resume: bool, settings: dict[str, Any]
+        self, run: Setup, recorder: Recorder, x0: Floats, *, out: Path | None, resume: bool, settings: dict[str, Any]
     ) -> None:
-        self._run, self._log, self._out = run, log, out
+        self._run, self._recorder, self._out = run, recorder, out
         self._x0: list[Floats] = [x0]
         self._folder: RunFolder | None = None
         self._held = ExitStack()
@@ -66,14 +65,18 @@ class Keeper:
             require_state(run.method, run.net, state, run.part.dim, run.name, "init")
             if self._out is not None and run.ranks.ranks > 1:
                 kinds(state)  # fail before the first iteration, not at the first checkpoint
-        facts, arrays = (self._folder.found() if self._folder is not None else None) or ({}, {})
-        facts = json.loads(run.ranks.broadcast(json.dumps(facts)))
+        found = self._folder.found() if self._folder is not None else None
+        facts = json.loads(run.ranks.broadcast(json.dumps({} if found is None else found.facts)))
         self._began = time.perf_counter()
         if not facts:
             return Position(0, state, run.net.bytes_sent)  # what it took to start
-        self._log.rows, self._before = [(k, row) for k, row in facts["rows"]], facts["seconds"]
+        log, history = self._recorder.log, self._recorder.history
+        log.rows, self._before = [(k, row) for k, row in facts["rows"]], facts["seconds"]
+        if history is not None:
+            history.restore({} if found is None else found.history, facts["iteration"], run.ranks)
         sent = facts["bytes_sent"] if run.ranks.rank == 0 else 0
-        return Position(facts["iteration"], run.halo.split(state, arrays), sent, facts["gradients"])
+        state = run.halo.split(state, {} if found is None else found.arrays)
+        return Position(facts["iteration"], state, sent, facts["gradients"])
 
     def save(self, at: Position) -> None:
         """Write a checkpoint."""
@@ -81,8 +84,15 @@ class Keeper:
             return  # a checkpoint is there to go on from
         arrays, totals = self._run.halo.join(at.state), Totals.at(at, self._run)
         if self._folder is not None:
+            recorder = self._recorder
             self._folder.checkpoint(
-                at.k, arrays, totals.bytes_sent, self.seconds(), self._log, gradients=totals.gradients
+                at.k,
+                arrays,
+                totals.bytes_sent,
+                self.seconds(),
+                recorder.log,
+                gradients=totals.gradients,
+                history={} if recorder.history is None else recorder.history.arrays(),
             )
 
     def finish(self, result: Result) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.engine.history import Historian
 from d3gd.engine.setup import Setup
 from d3gd.errors import SettingsError
 from d3gd.metrics import Log, Snapshot
@@ -49,10 +50,17 @@ class Recorder:
         run: The run.
         target: Levels of metrics at which to stop.
         callbacks: Functions of a snapshot; one that returns True stops the run.
+        history: Keeps the weights over time, if they are wanted.
     """
 
-    def __init__(self, run: Setup, target: Mapping[str, float], callbacks: Sequence[Callback]) -> None:
-        self.log = Log(run.metrics)
+    def __init__(
+        self,
+        run: Setup,
+        target: Mapping[str, float],
+        callbacks: Sequence[Callback],
+        history: Historian | None = None,
+    ) -> None:
+        self.log, self.history = Log(run.metrics), history
         self._run, self._target, self._callbacks = run, target, _functions(callbacks)
         _require_targets(target, self.log.names)
 
@@ -81,6 +89,8 @@ class Recorder:
             return None
         snapshot = self._snapshot(at, x)
         self.log.add(snapshot)
+        if self.history is not None:
+            self.history.add(snapshot)
         return snapshot
 
     def _snapshot(self, at: Position, x: Floats) -> Snapshot:

@@ -105,7 +105,7 @@ class Setup:
             settings: The settings, from :meth:`describe` and the arguments of the run.
         """
         data = self.whole.fingerprint() if isinstance(self.whole, Problem) else settings["problem"]
-        names = ("algorithm", "every", "seed", "dtype", "metrics", "conditions")
+        names = ("algorithm", "every", "seed", "dtype", "metrics", "conditions", "record_weights")
         return [data, *(settings[name] for name in names if name in settings)]
 
     def require_same(self, x0: Floats, *settings: Any) -> None:

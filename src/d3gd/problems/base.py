@@ -92,6 +92,10 @@ class Problem(ABC):
         """Test accuracy of the model in each row, or None without test data."""
         return None
 
+    def class_proportions(self) -> Floats | None:
+        """The share of each class among every agent's samples, shape (agents, classes); None without labels."""
+        return None
+
     def restrict(self, agents: Ints | Sequence[int]) -> "Problem":
         """The same problem with only some of its agents.
 

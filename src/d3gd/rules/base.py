@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 from d3gd.arrays import Array, Floats
-from d3gd.network import Inbox, Network
+from d3gd.distributed.inbox import Inbox
+from d3gd.network import Network
 
 _LATER: Any = None
 

@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from d3gd.arrays import Array, Floats
-from d3gd.network import Inbox, Network
+from d3gd.distributed.inbox import Inbox
+from d3gd.network import Network
 from d3gd.rules.base import Now, Rule, Use
 from d3gd.rules.gain import gain_under
 from d3gd.rules.scale import Averaged

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from d3gd.arrays import Array, Floats
-from d3gd.network import Inbox, Network
+from d3gd.distributed.inbox import Inbox
+from d3gd.network import Network
 from d3gd.rules.base import Now, Part
 from d3gd.spectrum import perron
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from d3gd.arrays import Array, Floats
-from d3gd.network import Inbox, Network
+from d3gd.distributed.inbox import Inbox
+from d3gd.network import Network
 from d3gd.rules.base import Now, Part
 from d3gd.rules.tracker import Tracker, untracked
 from d3gd.rules.updates import displaced, over

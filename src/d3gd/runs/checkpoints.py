@@ -4,6 +4,7 @@
 
     000000000200/       the iteration
       state.npz         the algorithm's state
+      history.npz       the weights so far, if they are recorded
       manifest.json     other facts and digests; written last
 """
 
@@ -16,7 +17,7 @@ from d3gd.arrays import Array
 from d3gd.errors import RecordError
 from d3gd.runs import files, sealed
 
-_STATE, _MANIFEST = "state.npz", "manifest.json"
+_STATE, _HISTORY, _MANIFEST = "state.npz", "history.npz", "manifest.json"
 _KEPT = 2  # if the newest is damaged, the one before is used
 _NAME = re.compile(r"\d{12,}")
 
@@ -27,6 +28,7 @@ class Checkpoint(NamedTuple):
     iteration: int
     facts: dict[str, Any]
     arrays: dict[str, Array]
+    history: dict[str, Array]
 
 
 class Checkpoints:
@@ -42,14 +44,17 @@ class Checkpoints:
         self._experiment = experiment
         self._good: list[int] = []  # iterations of verified checkpoints, ascending
 
-    def write(self, k: int, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
+    def write(
+        self, k: int, arrays: Mapping[str, Array], facts: Mapping[str, Any], history: Mapping[str, Array]
+    ) -> None:
         """Write the checkpoint of iteration ``k``; after verifying it, remove all but the newest ones."""
         if k in self._good:
             return
         # Without parents: do not recreate a deleted folder of a run.
         folder = files.make_folder(files.make_folder(self._folder, parents=False) / f"{k:012d}", parents=False)
         facts = {"iteration": k, "experiment": self._experiment, **facts}
-        sealed.write(folder / _MANIFEST, facts, {_STATE: files.to_npz(arrays)})
+        contents = {_STATE: arrays, **({_HISTORY: history} if history else {})}
+        sealed.write(folder / _MANIFEST, facts, {name: files.to_npz(each) for name, each in contents.items()})
         sealed.read(folder / _MANIFEST)
         files.sync(self._folder)
         self._good = [*self._good, k][-_KEPT:]
@@ -100,7 +105,8 @@ def _read(folder: Path) -> Checkpoint:
         if counts["iteration"] != int(folder.name):
             raise ValueError(f"it is of iteration {counts['iteration']}")
         arrays = files.read_arrays(folder / _STATE, contents[_STATE])
-    return Checkpoint(counts["iteration"], {**counts, **told}, arrays)
+        history = files.read_arrays(folder / _HISTORY, contents[_HISTORY]) if _HISTORY in contents else {}
+    return Checkpoint(counts["iteration"], {**counts, **told}, arrays, history)
 
 
 def folders(folder: Path) -> list[Path]:

@@ -10,6 +10,8 @@
       metrics.csv       one row per record
       weights.npz       the final weights (scipy.sparse.load_npz reads them)
       models.npz        the final models, as `x`
+      history.npz       the weights over time, if they were recorded
+      report.html       a page that shows the run, if it was asked for
       result.json       the status and the digests of the other files; written last
       .d3gd.lock        only while a process writes here
 """
@@ -34,6 +36,7 @@ from d3gd.errors import D3GDError, RecordError
 from d3gd.graphs import Digraph
 from d3gd.metrics import Log
 from d3gd.runs import checkpoints, files, sealed
+from d3gd.runs import history as histories
 from d3gd.runs.checkpoints import Checkpoint, Checkpoints
 from d3gd.runs.lock import Lock
 
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 _SETTINGS, _START, _CHECKPOINTS, _LOCK = "settings.json", "start.npz", "checkpoints", ".d3gd.lock"
 _EXPERIMENT, _INPUTS = "experiment.toml", "inputs"
 _METRICS, _MODELS, _WEIGHTS, _RESULT = "metrics.csv", "models.npz", "weights.npz", "result.json"
+_HISTORY, _REPORT = "history.npz", "report.html"
 _SEAL = re.compile(rb"# sha256 of all above: ([0-9a-f]{64})\n")
 _INPUT_SEAL = re.compile(rb"# sha256 of (.+): ([0-9a-f]{64})\n")
 
@@ -146,22 +150,30 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 self.path.rmdir()  # only if it is empty
 
-    def found(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        """Return the facts, with the earlier records, and the arrays of the newest checkpoint, or None."""
+    def found(self) -> Checkpoint | None:
+        """Return the newest checkpoint, with the earlier records among its facts, or None."""
         if self._found is None:
             return None
-        k, facts, arrays = self._found
+        k, facts = self._found.iteration, self._found.facts
         # The record at the checkpoint is repeated, so that targets and callbacks can act on it.
         rows = [(at, row) for at, row in facts["rows"] if at % self._every == 0 and at < k]
-        return {**facts, "rows": rows}, arrays
+        return self._found._replace(facts={**facts, "rows": rows})
 
     def checkpoint(
-        self, k: int, arrays: dict[str, Array], bytes_sent: int, seconds: float, log: Log, *, gradients: int
+        self,
+        k: int,
+        arrays: dict[str, Array],
+        bytes_sent: int,
+        seconds: float,
+        log: Log,
+        *,
+        gradients: int,
+        history: Mapping[str, Array],
     ) -> None:
         """Write everything needed to continue the run."""
         self._require_there()
         facts = {"bytes_sent": bytes_sent, "gradients": gradients, "seconds": seconds, "rows": log.rows}
-        self._checkpoints.write(k, arrays, facts)
+        self._checkpoints.write(k, arrays, facts, history)
 
     def finish(self, result: "Result") -> None:
         """Write the result."""
@@ -173,8 +185,8 @@ class RunFolder:
         there = _experiment_in(self.path / _START)
         if there not in (None, experiment):
             raise RecordError(
-                f"{self.path} holds another experiment (its algorithm, graph, weights, problem, seed, start or metrics "
-                "differ); give the same settings to resume, or another folder"
+                f"{self.path} holds another experiment (its algorithm, graph, weights, problem, seed, start, metrics "
+                "or record_weights differ); give the same settings to resume, or another folder"
             )
         self._found = self._checkpoints.newest()
         if there is None and self._found is None:
@@ -217,9 +229,10 @@ def write_result(
     metrics: Mapping[str, Array],
     x: Array,
     weights: CSR,
+    history: Mapping[str, Array],
 ) -> None:
     """Write a result: its tables and arrays, and last the record with the facts."""
-    names = (_METRICS, _MODELS, _WEIGHTS, _RESULT, _SETTINGS)
+    names = (_METRICS, _MODELS, _WEIGHTS, _HISTORY, _RESULT, _SETTINGS)
     taken = [name for name in names if os.path.lexists(folder / name)]
     if taken and not (is_started(folder) or is_finished(folder)):
         raise RecordError(f"{folder} holds {taken[0]!r} and no run; choose a folder where nothing is overwritten")
@@ -229,6 +242,7 @@ def write_result(
         _METRICS: files.to_csv(iterations, metrics),
         _MODELS: files.to_npz({"x": x}),
         _WEIGHTS: packed.getvalue(),
+        **({_HISTORY: files.to_npz(history)} if history else {}),
         **({_SETTINGS: files.to_json(settings)} if settings else {}),
     }
     sealed.write(files.make_folder(folder) / _RESULT, facts, contents)
@@ -261,6 +275,7 @@ def read_result(folder: Path) -> dict[str, Any]:
             "metrics": metrics,
             "x": x,
             "weights": weights,
+            "history": histories.parsed(folder / _HISTORY, contents[_HISTORY], weights) if _HISTORY in contents else {},
         }
 
 
@@ -277,6 +292,11 @@ def write_experiment(folder: Path, text: str, inputs: Mapping[str, bytes]) -> No
     above = "".join(f"{line}\n" for line in lines).encode()
     seal = f"# sha256 of all above: {hashlib.sha256(above).hexdigest()}\n".encode()
     files.write_atomically(files.make_folder(folder) / _EXPERIMENT, above + seal)
+
+
+def report_in(folder: Path) -> Path:
+    """Return the place of a run's report, which belongs to no digest."""
+    return folder / _REPORT
 
 
 def input_name(name: str) -> str:

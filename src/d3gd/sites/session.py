@@ -110,7 +110,7 @@ def require_survivor(algorithm: Any, waiting: Waiting) -> None:
     if fatal:
         raise SettingsError(
             f"{type(algorithm).__name__} does not survive {' and '.join(fatal)}: it relies on {algorithm.relies_on}; "
-            "choose a method that does, such as DiDGD with averaged = true, or wait for every message: patience = inf"
+            "choose a method that does, such as PerronD3GD, or wait for every message: patience = inf"
         )
 
 

@@ -113,6 +113,7 @@ def _networks() -> dict[str, Call]:
         "Digraph.hops_from": good(GRAPH.hops_from, agent=1),
         "Digraph.matrix": good(GRAPH.matrix, values=WEIGHTS.data),
         "weights.metropolis": good(w.metropolis, graph=GRAPH),
+        "weights.balanced": good(w.balanced, graph=GRAPH),
         "weights.uniform": good(w.uniform, graph=GRAPH),
         "weights.lazy": good(w.lazy, graph=GRAPH, stay=0.25),
         "weights.check": good(w.check, 3, matrix=WEIGHTS, graph=GRAPH),
@@ -155,6 +156,7 @@ def _analysis() -> dict[str, Call]:
     design = {"A": WEIGHTS, "X": X, "G": G, "y": even, "step_size": 0.1, "pi": even}
     return {
         "topologies.ac_gt": good(t.ac_gt, graph=BOTH_WAYS, values=X, prune=0.5, sharpness=2.0, seed=1),
+        "topologies.fast_mixing": good(t.fast_mixing, graph=GRAPH),
         "topologies.fastest_mixing": good(t.fastest_mixing, 0.5, graph=BOTH_WAYS),
         "topologies.certified_mixing": good(t.certified_mixing, 0.5, graph=BOTH_WAYS),
         "topologies.refined": good(

@@ -6,7 +6,9 @@ import runpy
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import d3gd
 from d3gd.comparison import figure as compare_figure
@@ -149,6 +151,26 @@ def test_names_of_users_cannot_break_tables_or_figures(tmp_path, capsys):
     assert "gradients per agent" not in (tmp_path / "again.svg").read_text()  # the same as iterations here
     with pytest.raises(SettingsError, match=r"\.png, \.pdf or \.svg"):
         found.plot(tmp_path / "again.gif")
+    table = found.to_latex().splitlines()
+    rows = [line for line in table if line.endswith(r" \\")]
+    assert len(rows) == 1 + len(found.rows)
+    assert {line.replace(r"\&", "").count("&") + 1 for line in rows} == {len(table[0].split("{")[-1]) - 1}
+    assert r"\_a|b <script>\$x\$ [red]*`" in found.to_latex()
+
+
+def test_curves_are_drawn_on_given_axes_and_written_only_when_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = compared(only=["DiDGD", "PerronD3GD"], seeds=1, steps=[0.1])
+    figure = found.plot()
+    assert [panel.get_xlabel().split()[0] for panel in figure.axes] == ["iteration", "sent", "time"]
+    axes = Figure().subplots()
+    assert found.plot(ax=axes, x="bytes") is axes
+    assert axes.get_xlabel().startswith("sent over all links")
+    for drawn, shared in zip(axes.get_lines(), figure.axes[1].get_lines(), strict=True):
+        np.testing.assert_array_equal(drawn.get_xydata(), shared.get_xydata())
+    with pytest.raises(SettingsError, match="ax= writes no file"):
+        found.plot("curves.png", ax=axes)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_comparison_with_nothing_to_rank_is_told_and_drawn(tmp_path):

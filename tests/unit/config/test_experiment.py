@@ -49,8 +49,8 @@ def write(folder: Path, **changes: str) -> Path:
         (
             {"top": "iteration = 10"},
             "experiment.toml: key 'iteration' is not known; did you mean 'iterations'? choose from "
-            "iterations, every, seed, target, checkpoint_every, dtype, metrics, [graph], [weights], [problem], "
-            "[algorithm], [conditions]",
+            "iterations, every, seed, target, checkpoint_every, dtype, record_weights, metrics, [graph], [weights], "
+            "[problem], [algorithm], [conditions]",
         ),
         (
             {"algorithm": 'kind = "D3GD"\nstep_size = {begin = 1}'},

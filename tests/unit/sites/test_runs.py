@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import d3gd
-from d3gd.errors import D3GDError, DivergedError, TransportError
+from d3gd.errors import D3GDError, DivergedError, SettingsError, TransportError
 from d3gd.result import Result
 from d3gd.sites.clipping import Clipping
 from d3gd.sites.collect import collected
+from d3gd.sites.conversation import Conversation
 from d3gd.sites.hub import Hub
 from d3gd.sites.run import run
 from d3gd.sites.settings import load
 from d3gd.sites.status import read
 from tests.helpers.launching import require
-from tests.helpers.sites import RING, folders, together
+from tests.helpers.sites import AVERAGED, RING, folders, together
 
 TWO_WAY = [*RING, *[(b, a) for a, b in RING]]
 
@@ -137,6 +138,37 @@ def test_runs_that_are_brought_together_are_one_result(tmp_path):
     assert status["iteration"] == 40
 
 
+def simulated(plan, edges, conditions):
+    names = sorted({name for edge in edges for name in edge})
+    pairs = [(names.index(a), names.index(b)) for a, b in edges]
+    problem = d3gd.problems.sigmoid_classification(agents=len(names), samples=10, features=3, test_samples=10, batch=4)
+    graph = d3gd.Digraph.from_edges(len(names), pairs)
+    how = {"iterations": plan.settings.iterations, "conditions": conditions(len(names), pairs)}
+    return d3gd.run(plan.algorithm(), graph, problem, **how)
+
+
+@pytest.mark.parametrize("algorithm", [AVERAGED, 'kind = "PerronD3GD"\nstep_size = 0.05'])
+def test_with_a_finite_patience_sites_compute_what_conditions_simulate(algorithm, tmp_path, monkeypatch):
+    """To the bit, with every third message along one link lost."""
+    take = Conversation.take
+
+    def losing(talk, peer, place):
+        found = take(talk, peer, place)
+        return None if (peer.name, talk.name) == ("a", "b") and place[0] % 3 == 1 else found
+
+    def conditions(n, pairs):
+        whole = d3gd.Digraph.from_edges(n, pairs)
+        without = d3gd.Digraph.from_edges(n, [pair for pair in pairs if pair != (0, 1)])
+        return d3gd.Conditions(graphs=lambda k: without if k % 3 == 1 else whole)
+
+    monkeypatch.setattr(Conversation, "take", losing)
+    files = folders(tmp_path, TWO_WAY, algorithm=algorithm, more="patience = 30")
+    found, expected = train(files), simulated(load(files["a"]), TWO_WAY, conditions)
+    assert found["b"].metrics["missed"][-1] == 13
+    for agent, name in enumerate("abc"):
+        assert np.array_equal(found[name].x[0], expected.x[agent])
+
+
 class Scaled(d3gd.problems.Problem):
     """Quadratics times a factor each."""
 
@@ -223,3 +255,10 @@ def test_a_gradient_that_is_not_finite_stops_its_agent_before_it_reaches_another
     graph = d3gd.Digraph.from_edges(2, [(0, 1), (1, 0)])
     with pytest.raises(DivergedError, match="step 3 would make the model NaN or infinite"):
         on_threads(2, lambda rank: optimized(d3gd.torch.network(graph, transport=rank), poison=(1, 3)), timeout=1)
+
+
+def test_a_file_that_names_a_script_is_not_run_without_it(tmp_path):
+    template = 'kind = "DiDGD"\nstep_size = 0.1'
+    files = folders(tmp_path, algorithm=template, iterations=6, more='patience = inf\nscript = "train.py"')
+    with pytest.raises(SettingsError, match=r"python train\.py"):
+        run(load(files["a"]))
