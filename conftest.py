@@ -9,7 +9,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 TORCH = find_spec("torch") is not None
 BROWSER = bool(find_spec("selenium") and which("chromium") and which("chromedriver"))
 
-collect_ignore = [] if TORCH else ["src/d3gd/torch.py", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]
+collect_ignore = [] if TORCH else ["src/d3gd/torch", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]
 collect_ignore += [] if BROWSER else ["tests/report"]
 
 

@@ -41,6 +41,8 @@ WHEN = {
     "PerronD3GD": "On directed networks, nearly always: exact, with the traffic of Di-DGD or less.",
     "PushDIGing": "On directed networks with known out-degrees, for exact convergence; Push-Pull needs no mass.",
     "PushPull": "On directed networks with known out-degrees, for exact convergence.",
+    "QGMomentum": "With momentum on directed networks whose agents have different data, as the literature does it. "
+    "`d3gd.Local` with momentum on `PerronD3GD` is exact.",
     "SGP": "On directed networks with known out-degrees, if some bias is acceptable or the step size decays.",
 }
 

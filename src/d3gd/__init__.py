@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from d3gd.algorithms.extra import EXTRA
     from d3gd.algorithms.frost import FROST
     from d3gd.algorithms.frsd import FRSD
+    from d3gd.algorithms.local import AdamW, Local, Momentum
     from d3gd.algorithms.perron import PerronD3GD
     from d3gd.algorithms.pulm import PULMDGD
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
+    from d3gd.algorithms.qg_momentum import QGMomentum
     from d3gd.algorithms.rfast import RFAST
     from d3gd.algorithms.sgp import SGP
     from d3gd.checks import check_method, check_problem
@@ -36,6 +38,7 @@ __version__ = "0.1.0"
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not load modules that they do not need.
 _HOMES = {
     "ACGT": "algorithms.acgt",
+    "AdamW": "algorithms.local",
     "Algorithm": "algorithms.base",
     "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
@@ -49,10 +52,13 @@ _HOMES = {
     "ExactDiffusion": "algorithms.exact_diffusion",
     "FROST": "algorithms.frost",
     "FRSD": "algorithms.frsd",
+    "Local": "algorithms.local",
+    "Momentum": "algorithms.local",
     "PULMDGD": "algorithms.pulm",
     "PerronD3GD": "algorithms.perron",
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
+    "QGMomentum": "algorithms.qg_momentum",
     "RFAST": "algorithms.rfast",
     "Result": "result",
     "check_method": "checks.method",
@@ -86,6 +92,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "PULMDGD",
     "RFAST",
     "SGP",
+    "AdamW",
     "Algorithm",
     "Centralized",
     "Conditions",
@@ -94,9 +101,12 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "DiDGD",
     "Digraph",
     "ExactDiffusion",
+    "Local",
+    "Momentum",
     "PerronD3GD",
     "PushDIGing",
     "PushPull",
+    "QGMomentum",
     "Result",
     "check_method",
     "check_problem",

@@ -62,6 +62,10 @@ def _own_shares(a, net, s, after, g, pi):
     yield net.own(after.W), 1 / len(g)
 
 
+def _mean_follows_momentum(a, net, s, after, g, pi):
+    yield pi @ after.x, pi @ s.x - a.step_size * (g.mean(axis=0) + a.momentum * pi @ s.q)
+
+
 SUMS = {
     "ACGT": _tracked_gradients,
     "Centralized": _all_alike,
@@ -77,6 +81,7 @@ SUMS = {
     "PushDIGing": _pushed_and_tracked,
     "PULMDGD": _own_shares,
     "PushPull": _tracked_gradients,
+    "QGMomentum": _mean_follows_momentum,
     "RFAST": _running_sums,
     "SGP": _pushed,
 }

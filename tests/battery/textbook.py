@@ -299,6 +299,17 @@ def _largest(holds, high):
     return low
 
 
+def QGMomentum(setting, A, C, gradients, X, T):
+    """Algorithm 1 of Lin and others, with gradients scaled by Perron weights."""
+    pi, gamma, mu = perron(A)[:, None], setting.step_size, setting.momentum
+    Q, path = np.zeros_like(X), [X]
+    for _ in range(T):
+        before, X = X, A @ (X - gamma * (gradients(X) / (len(X) * pi) + mu * Q))
+        Q = mu * Q + (1 - mu) * (before - X) / gamma
+        path.append(X)
+    return path
+
+
 def PerronD3GD(setting, A, C, gradients, X, T):
     """The recursion of docs/perron.md, for the weights that agents chose; plans have their own tests."""
     pi, gamma = perron(A)[:, None], setting.step_size

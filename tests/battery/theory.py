@@ -51,6 +51,10 @@ def _rest_PerronD3GD(setting, A, scale):
     return A, A @ np.diag(setting.step_size / (len(A) * perron(A)))
 
 
+def _rest_QGMomentum(setting, A, scale):
+    return _rest_PerronD3GD(setting, A, scale)  # at rest there is no momentum
+
+
 def _rest_PULMDGD(setting, A, scale):
     # One cycle, of as many rounds as there are agents.
     n = len(A)
@@ -67,6 +71,7 @@ REST = {
     "D3GD": _rest_D3GD,
     "SGP": _rest_SGP,
     "PULMDGD": _rest_PULMDGD,
+    "QGMomentum": _rest_QGMomentum,
     "PerronD3GD": _rest_PerronD3GD,  # without its correction
 }
 
@@ -219,6 +224,20 @@ def _rate_PerronD3GD(setting, A):
     return SimpleNamespace(matrix=matrix, conserved=True, transient=0.0)
 
 
+def _rate_QGMomentum(setting, A):
+    B, D = _rest_QGMomentum(setting, A, None)
+    mu = setting.momentum
+
+    def matrix(problem):
+        eye = np.eye(problem.dim)
+        a, one = np.kron(A, eye), np.eye(problem.b.size)
+        moved = [np.kron(B, eye) - np.kron(D, eye) @ block_diag(*problem.Q), -mu * a]  # of the state (X, gamma q)
+        observed = [(1 - mu) * (one - moved[0]), mu * one - (1 - mu) * moved[1]]
+        return np.block([moved, observed])
+
+    return SimpleNamespace(matrix=matrix, conserved=False, transient=0.0)
+
+
 RATES = {
     "Centralized": _rate_Centralized,
     "DGD": _rate_DGD,
@@ -232,6 +251,7 @@ RATES = {
     "FROST": _rate_FROST,
     "FRSD": _rate_FRSD,
     "PULMDGD": _rate_PULMDGD,
+    "QGMomentum": _rate_QGMomentum,
     "RFAST": _rate_RFAST,
     "PerronD3GD": _rate_PerronD3GD,
 }

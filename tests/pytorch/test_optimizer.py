@@ -146,8 +146,22 @@ class TestStepSizes:
         with pytest.raises(SettingsError, match="has its own schedule"):
             descend(net, opt)
 
-    @pytest.mark.parametrize("lr", [0.0, -1.0, float("nan")])
-    def test_a_step_size_must_stay_positive(self, lr):
+    def test_a_scheduler_may_begin_and_end_at_zero(self):
+        ends = []
+        for make in (optimizer, lambda p: torch.optim.SGD(p, 0.25)):
+            net = model()
+            opt = make(net.parameters())
+            schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda k: min(k, 4 - k) / 2)
+            for _ in range(5):
+                end = descend(net, opt)
+                schedule.step()
+            ends.append(end)
+            if make is optimizer:
+                assert (opt.iteration, opt.skipped) == (5, 2)
+        torch.testing.assert_close(*ends, rtol=0, atol=1e-6)
+
+    @pytest.mark.parametrize("lr", [-1.0, float("nan")])
+    def test_a_step_size_must_not_be_negative(self, lr):
         net = model()
         opt = optimizer(net.parameters())
         opt.param_groups[0]["lr"] = lr
@@ -243,6 +257,60 @@ class TestState:
         assert all(np.array_equal(after[name].numpy(), state[name].numpy(), equal_nan=True) for name in state)
         descend(net, opt)
         assert opt.status == "running"
+
+
+class TestNothingInSilence:
+    """What would have no effect is refused."""
+
+    @pytest.mark.parametrize("option", ["weight_decay", "momentum"])
+    def test_options_of_groups(self, option):
+        net = model()
+        with pytest.raises(SettingsError, match=f"'{option}', which has no effect"):
+            optimizer([{"params": net.parameters(), option: 0.1}])
+        opt = optimizer(net.parameters())
+        opt.param_groups[0][option] = 0.1
+        with pytest.raises(SettingsError, match=f"'{option}', which has no effect"):
+            descend(net, opt)
+
+    @pytest.mark.parametrize("trainable", [True, False])
+    def test_layers_frozen_or_unfrozen_later(self, trainable):
+        net = model()
+        net[0].requires_grad_(not trainable)
+        opt = optimizer(net.parameters())
+        descend(net, opt)
+        net[0].requires_grad_(trainable)
+        with pytest.raises(SettingsError, match=f"was {'un' * trainable}frozen after"):
+            descend(net, opt)
+
+    def test_join_within_join(self):
+        opt = optimizer(model().parameters())
+        with opt.join(), pytest.raises(SettingsError, match="entered already"), opt.join():
+            pass
+
+
+class TestGradScaler:
+    @pytest.mark.parametrize("unscale", [True, False])
+    def test_gradients_are_unscaled_once_and_a_step_that_overflows_is_skipped(self, unscale):
+        ends, scales = [], []
+        for make in (optimizer, lambda p: torch.optim.SGD(p, 0.25)):
+            net = model()
+            opt = make(net.parameters())
+            scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=2)
+            for k in range(5):
+                opt.zero_grad()
+                scaler.scale(cross_entropy(net(X), Y)).backward()
+                if k == 2:
+                    net[0].bias.grad[0] = float("inf")
+                if unscale:
+                    scaler.unscale_(opt)
+                scaler.step(opt)
+                scaler.update()
+            ends.append(nn.utils.parameters_to_vector(net.parameters()))
+            scales.append(scaler.get_scale())
+            if make is optimizer:
+                assert (opt.iteration, opt.skipped) == (5, 1)
+        torch.testing.assert_close(*ends, rtol=0, atol=1e-6)
+        assert scales[0] == scales[1]
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,13 @@ def numbers(tmp_path_factory):
         return dict(file)
 
 
-@pytest.mark.parametrize("dtype", worker.DTYPES)
-@pytest.mark.parametrize("name", worker.ALGORITHMS)
-def test_the_optimizer_follows_the_stacked_run(name, dtype, numbers):
+@pytest.mark.parametrize(("name", "local", "dtype"), worker.CASES)
+def test_the_optimizer_follows_the_stacked_run(name, local, dtype, numbers):
+    case = worker.called(name, local, dtype)
     problem = worker.problem(worker.DTYPES[dtype])
     seen = []
     result = d3gd.run(
-        worker.ALGORITHMS[name](step_size=worker.halved),
+        worker.stacked(name, local),
         worker.graph(),
         problem,
         iterations=worker.STEPS,
@@ -44,14 +44,13 @@ def test_the_optimizer_follows_the_stacked_run(name, dtype, numbers):
     moved = np.abs(expected[:, -1] - expected[:, 0]).max()
     assert moved > 0.01  # or else agreement would mean little
     scale = np.abs(expected).max()
-    np.testing.assert_allclose(numbers[f"{name} {dtype}"], expected, rtol=0, atol=TOLERANCE[dtype] * scale)
-    assert numbers[f"{name} {dtype} bytes"].sum() == result.metrics["bytes"][-1]
+    np.testing.assert_allclose(numbers[case], expected, rtol=0, atol=TOLERANCE[dtype] * scale)
+    assert numbers[f"{case} bytes"].sum() == result.metrics["bytes"][-1]
 
 
-@pytest.mark.parametrize("dtype", worker.DTYPES)
-@pytest.mark.parametrize("name", worker.ALGORITHMS)
-def test_a_loaded_state_goes_on_to_the_bit(name, dtype, numbers):
-    case = f"{name} {dtype}"
+@pytest.mark.parametrize(("name", "local", "dtype"), worker.CASES)
+def test_a_loaded_state_goes_on_to_the_bit(name, local, dtype, numbers):
+    case = worker.called(name, local, dtype)
     assert np.array_equal(numbers[f"{case} again"], numbers[case][:, worker.SAVED :])
     assert np.array_equal(numbers[f"{case} again bytes"], numbers[f"{case} bytes"])
 

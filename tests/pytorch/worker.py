@@ -1,11 +1,13 @@
 """The worker of every rank: PyTorch's loop for several algorithms, with the state saved, loaded and continued."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
+from torch.optim import SGD, AdamW
 from torch.utils.data import DataLoader, TensorDataset
 
 import d3gd
@@ -21,7 +23,34 @@ def halved(k):
 
 # The stacked run has the step sizes as a schedule, the optimizer gets them from a scheduler of torch.
 ALGORITHMS = {"DiDGD": d3gd.DiDGD, "PerronD3GD": d3gd.PerronD3GD}
+# Agents with an optimizer of their own: in the stacked run, and PyTorch's. A bias before batch norm has gradients that
+# are nothing but rounding errors, so that with a small eps AdamW would make steps of them.
+LOCAL = {
+    "momentum": (d3gd.Momentum(momentum=0.8, weight_decay=0.1), partial(SGD, momentum=0.8, weight_decay=0.1)),
+    "AdamW": (d3gd.AdamW(eps=1e-3), partial(AdamW, eps=1e-3)),
+}
+CASES = [(name, None, dtype) for name in ALGORITHMS for dtype in ("float64", "float32")]
+CASES += [(name, local, "float64") for name in ALGORITHMS for local in LOCAL]
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
+
+
+def called(name, local, dtype):
+    return f"{name} {local} {dtype}"
+
+
+def stacked(name, local):
+    """The method of the stacked run, with a schedule."""
+    method = ALGORITHMS[name](step_size=halved)
+    return method if local is None else d3gd.Local(method=method, optimizer=LOCAL[local][0])
+
+
+def optimizer(model, name, local, transport):
+    """The same as an optimizer."""
+    net = network(graph(), transport=transport)
+    if local is None:
+        return net, DecentralizedOptimizer(model.parameters(), ALGORITHMS[name](step_size=STEP_SIZE), net)
+    make = partial(LOCAL[local][1], lr=STEP_SIZE)
+    return net, DecentralizedOptimizer(model.parameters(), ALGORITHMS[name](step_size=1), net, local=make)
 
 
 def graph():
@@ -81,27 +110,26 @@ def flat(model):
 def main(out):
     with d3gd.transports.connect() as transport:
         arrays = {}
-        for dtype_name, dtype in DTYPES.items():
-            for name, algorithm in ALGORITHMS.items():
-                case = f"{name} {dtype_name}"
-                # Only the first process has the right start: the others are to get it.
-                model, net = module(dtype, seed=transport.rank), network(graph(), transport=transport)
-                opt = DecentralizedOptimizer(model.parameters(), algorithm(step_size=STEP_SIZE), net)
-                seen = list(train(model, opt, dtype, SAVED))
-                path = Path(out).with_name(f"{case} {opt.agent}.pt")
-                torch.save(opt.state_dict(), path)
-                seen += list(train(model, opt, dtype, STEPS))[1:]
-                arrays[case] = transport.each(np.stack(seen))
-                arrays[f"{case} bytes"] = transport.each(np.array(net.bytes_sent))
+        for words in CASES:
+            name, local, dtype_name = words
+            case, dtype = called(*words), DTYPES[dtype_name]
+            # Only the first process has the right start: the others are to get it.
+            model = module(dtype, seed=transport.rank)
+            net, opt = optimizer(model, name, local, transport)
+            seen = list(train(model, opt, dtype, SAVED))
+            path = Path(out).with_name(f"{case} {opt.agent}.pt")
+            torch.save(opt.state_dict(), path)
+            seen += list(train(model, opt, dtype, STEPS))[1:]
+            arrays[case] = transport.each(np.stack(seen))
+            arrays[f"{case} bytes"] = transport.each(np.array(net.bytes_sent))
 
-                again = module(dtype, seed=99)
-                net = network(graph(), transport=transport)
-                opt = DecentralizedOptimizer(again.parameters(), algorithm(step_size=STEP_SIZE), net)
-                state = torch.load(path, weights_only=True)
-                assert all(isinstance(value, torch.Tensor) for value in state.values())
-                opt.load_state_dict(state)
-                arrays[f"{case} again"] = transport.each(np.stack(list(train(again, opt, dtype, STEPS))))
-                arrays[f"{case} again bytes"] = transport.each(np.array(net.bytes_sent))
+            again = module(dtype, seed=99)
+            net, opt = optimizer(again, name, local, transport)
+            state = torch.load(path, weights_only=True)
+            assert all(isinstance(value, torch.Tensor) for value in state.values())
+            opt.load_state_dict(state)
+            arrays[f"{case} again"] = transport.each(np.stack(list(train(again, opt, dtype, STEPS))))
+            arrays[f"{case} again bytes"] = transport.each(np.array(net.bytes_sent))
 
         before = [buffer.double().numpy().copy() for buffer in again.buffers() if buffer.is_floating_point()]
         opt.mix_buffers(again)

@@ -29,7 +29,7 @@ VOCABULARY = [
 ]
 RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots", "report"}
 ABOVE = RUNNING | {"problems", "data", "theory"}
-TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "torch", "__init__", "__main__"}
+TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "__init__", "__main__"}
 PACKAGES = {
     "algorithms",
     "rules",
@@ -49,6 +49,7 @@ PACKAGES = {
     "report",
     "reproduce",
     "cli",
+    "torch",
     "sites",
 }
 

@@ -15,20 +15,26 @@ _SPLIT, _HOLD_OUT = 4, 5  # key tags: one independent family of draws each
 
 
 def split_by_label(
-    X: Array, y: Array, *, agents: int, alpha: float | Sequence[float], seed: int = 0
+    X: Array,
+    y: Array,
+    *,
+    agents: int,
+    alpha: float | Sequence[float],
+    seed: int = 0,
+    sizes: Sequence[int] | None = None,
 ) -> list[tuple[Array, Array]]:
-    r"""Equal parts of a labelled data set with Dirichlet label skew; no sample is used twice.
+    r"""Parts of a labelled data set with Dirichlet label skew, of equal or given sizes; no sample is used twice.
 
     Each class is shuffled into a stack. In random order, every agent i draws class proportions
     :math:`p_i \sim \mathrm{Dirichlet}(\alpha_i)` over all classes and fills its
-    :math:`\lfloor N / n \rfloor` places:
+    :math:`\lfloor N / n \rfloor` places, or as many as ``sizes`` gives it:
 
     1. draw multinomial counts for the free places, from p_i restricted to the classes with samples left;
     2. take as many of each class as its stack still holds;
     3. repeat from 1 until no place is free.
 
-    If p_i gives the remaining classes zero probability, their remaining sizes are used instead. N mod n samples stay
-    unused. An agent's samples are sorted by class.
+    If p_i gives the remaining classes zero probability, their remaining sizes are used instead. Samples that fill no
+    place stay unused. An agent's samples are sorted by class.
 
     Args:
         X: Features; first axis: samples.
@@ -36,6 +42,7 @@ def split_by_label(
         agents: Number of parts.
         alpha: Concentration, one for all or one per agent; small means that an agent sees few classes.
         seed: Key of all draws.
+        sizes: The number of samples of each agent; by default equal numbers.
 
     Returns:
         One pair (X, y) per agent.
@@ -44,26 +51,41 @@ def split_by_label(
         >>> parts = split_by_label(np.arange(10.0)[:, None], np.arange(10) % 2, agents=3, alpha=0.1)
         >>> [len(labels) for _, labels in parts]
         [3, 3, 3]
+        >>> parts = split_by_label(np.arange(10.0)[:, None], np.arange(10) % 2, agents=3, alpha=0.1, sizes=[1, 7, 2])
+        >>> [len(labels) for _, labels in parts]
+        [1, 7, 2]
     """
     X, y = _labelled(X, y)
     (agents,) = check_sizes(agents=agents)
     if agents > len(y):
         raise ProblemError(f"{len(y)} samples cannot fill {agents} agents; use 1 to {len(y)} agents")
     concentration = check_alpha(alpha, agents)
+    places = [len(y) // agents] * agents if sizes is None else _places(sizes, agents, len(y))
     draw = generator(seed, _SPLIT)
     stacks = [draw.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]
     left = np.array([stack.size for stack in stacks])
-    chosen = np.empty((agents, len(y) // agents), dtype=np.int64)
+    chosen: dict[int, Ints] = {}
     for agent in draw.permutation(agents).tolist():
         proportions = dirichlet(draw, float(concentration[agent]), len(stacks))
         before = left.copy()
-        free = chosen.shape[1]
+        free = places[agent]
         while free:
             taken = np.minimum(draw.multinomial(free, _available(proportions, left)), left)
             left -= taken
             free -= int(taken.sum())
         chosen[agent] = np.concatenate([s[a:b] for s, a, b in zip(stacks, left, before, strict=True)])
-    return [(X[rows], y[rows]) for rows in chosen]
+    return [(X[chosen[agent]], y[chosen[agent]]) for agent in range(agents)]
+
+
+def _places(sizes: Sequence[int], agents: int, samples: int) -> list[int]:
+    """Return the number of samples of each agent, or raise an error."""
+    given = as_array("sizes", sizes, error=ProblemError)
+    if given.shape != (agents,) or given.dtype.kind not in "iu" or given.min() < 1:
+        raise ProblemError(f"sizes = {shown(sizes)}: it must be a list of {agents} whole numbers of 1 or more")
+    places: list[int] = given.tolist()
+    if sum(places) > samples:
+        raise ProblemError(f"sizes sum to {sum(places)}, more than the {samples} samples; choose smaller ones")
+    return places
 
 
 def _available(proportions: Floats, left: Ints) -> Floats:

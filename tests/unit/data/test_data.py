@@ -240,3 +240,24 @@ def test_files_that_are_not_tables_are_refused(tmp_path):
 def test_bad_arguments_are_refused(call, message):
     with pytest.raises(ProblemError, match=message):
         call()
+
+
+class TestUnequalParts:
+    """Parts of given sizes."""
+
+    X, y = np.arange(30.0)[:, None], np.arange(30) % 4
+
+    def test_they_have_their_sizes_and_share_no_sample(self):
+        parts = split_by_label(self.X, self.y, agents=4, alpha=0.2, sizes=[1, 20, 3, 6])
+        assert [len(labels) for _, labels in parts] == [1, 20, 3, 6]
+        assert sorted(np.concatenate([X[:, 0] for X, _ in parts])) == self.X[:, 0].tolist()
+        assert all((X[:, 0] % 4 == labels).all() for X, labels in parts)
+
+    def test_equal_sizes_are_the_default(self):
+        by_default, given = (split_by_label(self.X, self.y, agents=4, alpha=0.2, sizes=s) for s in (None, [7] * 4))
+        assert all(np.array_equal(a[0], b[0]) for a, b in zip(by_default, given, strict=True))
+
+    @pytest.mark.parametrize("sizes", [[1, 2], [1, 2, 3, 0], [1.5, 1, 1, 1], [10, 10, 10, 10], 7, "abcd"])
+    def test_sizes_that_do_not_fit_are_refused(self, sizes):
+        with pytest.raises(ProblemError, match="sizes"):
+            split_by_label(self.X, self.y, agents=4, alpha=0.2, sizes=sizes)

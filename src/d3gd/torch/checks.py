@@ -1,0 +1,132 @@
+"""What an optimizer refuses, in words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from d3gd.algorithms.base import Algorithm, require_admissible
+from d3gd.arrays import Array, Floats
+from d3gd.engine.checks import require_declared
+from d3gd.errors import D3GDError, DivergedError, RecordError, SettingsError
+from d3gd.network import Network
+from d3gd.torch.rows import parts
+
+
+def require_computable(elsewhere: bool, whole: bool, closure: bool, local: bool) -> None:
+    """Raise an error for gradients at other points, or on all data, if nothing computes them."""
+    if elsewhere and local:
+        raise SettingsError(
+            "this method evaluates gradients at other points, and a local optimizer proposes one displacement per "
+            "step; leave local out"
+        )
+    if elsewhere and not closure:
+        raise SettingsError(
+            "this method evaluates gradients at other points, and backward() computes those at the model; pass step a "
+            "closure that computes the loss and calls backward()"
+        )
+    if whole:
+        raise SettingsError(
+            "this method evaluates gradients on all data (draw=None), which an optimizer does not have; run it with "
+            "d3gd.problems.torch_module and d3gd.run"
+        )
+
+
+def require_one_agent(algorithm: Algorithm[Any], net: Network) -> None:
+    """Raise an error unless the method can train one agent in this process."""
+    if len(net.agents) != 1:
+        raise SettingsError(
+            f"this process has {len(net.agents)} agents, and an optimizer trains one; start one process per agent, or "
+            "train all in one with d3gd.problems.torch_module and d3gd.run"
+        )
+    if algorithm.needs == "all agents":
+        raise SettingsError(
+            f"{type(algorithm).__name__} needs the values of all agents, which a process does not have; choose a "
+            "decentralized method, such as PerronD3GD, or simulate with d3gd.run"
+        )
+    require_admissible(algorithm, net.given.graph, net.given.graph.matrix(net.given.a0))
+    require_declared(algorithm)
+
+
+def require_real(parameters: Sequence[torch.Tensor]) -> None:
+    """Raise an error unless there are parameters to train, all of them real."""
+    if not parameters:
+        raise SettingsError("no parameter is trainable; set requires_grad on some of them")
+    for parameter in parameters:
+        if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
+            raise SettingsError("a lazy layer has no parameters yet; call the model once on some inputs first")
+        if not parameter.is_floating_point():
+            raise SettingsError(f"a parameter is {parameter.dtype}; models are real: use float32 or float64 parameters")
+
+
+def require_same_agent(found: int, agent: int) -> None:
+    """Raise an error for the state of another agent."""
+    if found != agent:
+        raise RecordError(
+            f"this state is of agent {found}, but this process trains agent {agent}; load the file that this process "
+            "saved"
+        )
+
+
+def require_local(*, found: bool, wanted: bool) -> None:
+    """Raise an error for a state with a local optimizer where there is none, or the reverse."""
+    if found != wanted:
+        raise RecordError(
+            f"the state was saved {'with' if found else 'without'} a local optimizer; create the optimizer as when the "
+            "state was saved"
+        )
+
+
+def require_fitting(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
+    """Raise an error for the state of another algorithm, network or model, given arrays like those it should have."""
+    other = sorted(own.keys() ^ arrays.keys())
+    if other:
+        raise RecordError(
+            f"the state {'lacks' if other[0] in own else 'has'} {other[0]!r}: it is of another algorithm or version; "
+            "create the optimizer as when the state was saved"
+        )
+    wrong = [name for name in own if own[name].shape != arrays[name].shape or own[name].dtype != arrays[name].dtype]
+    if wrong:
+        found, wanted = arrays[wrong[0]], own[wrong[0]]
+        raise RecordError(
+            f"{wrong[0]!r} of the state is {found.dtype}{list(found.shape)} instead of {wanted.dtype}"
+            f"{list(wanted.shape)}; create model, network and optimizer as when the state was saved"
+        )
+
+
+def require_finite(row: Floats, k: int) -> None:
+    """Raise an error for numbers that would make a model NaN or infinite at iteration ``k``."""
+    if not np.isfinite(row).all():
+        raise DivergedError(
+            f"step {k} would make the model NaN or infinite; the parameters keep their last values: try a smaller "
+            "step size, or look for such numbers in the data, the loss and the gradients"
+        )
+
+
+def trainable(groups: Sequence[dict[str, Any]]) -> list[torch.Tensor]:
+    """Return the parameters that are not frozen."""
+    return [p for group in groups for p in group["params"] if p.requires_grad]
+
+
+def require_untouched(groups: Sequence[dict[str, Any]], trained: Sequence[torch.Tensor], point: Floats) -> None:
+    """Raise an error if other code has changed the parameters, or which of them are trainable.
+
+    Args:
+        groups: The groups of parameters.
+        trained: The parameters that were trainable at the start.
+        point: Their values after the last step.
+    """
+    changed = {id(p) for p in trainable(groups)} ^ {id(p) for p in trained}
+    for parameter in (p for group in groups for p in group["params"] if id(p) in changed):
+        raise SettingsError(
+            f"a parameter of shape {tuple(parameter.shape)} was {'un' * parameter.requires_grad}frozen after the "
+            "optimizer was created, and its model cannot change; create a new optimizer on all ranks"
+        )
+    for parameter, expected in zip(trained, parts(point, trained), strict=True):
+        found, kept = parameter.detach(), expected.to(parameter.device, parameter.dtype)
+        if not (torch.equal(found, kept) or torch.allclose(found, kept, rtol=0, atol=0, equal_nan=True)):
+            raise D3GDError(
+                f"a parameter of shape {tuple(found.shape)} was changed since the last step; the optimizer keeps "
+                "the model and would overwrite it: load its state_dict too, or create a new optimizer"
+            )

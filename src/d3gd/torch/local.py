@@ -1,0 +1,162 @@
+"""A local optimizer, whose displacement takes the place of step size times gradient."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import torch
+
+from d3gd.algorithms.base import Algorithm
+from d3gd.arrays import Array, Floats
+from d3gd.errors import D3GDError, RecordError, SettingsError
+from d3gd.torch.checks import require_finite
+from d3gd.torch.rows import gathered, gradient
+
+Make: TypeAlias = Callable[[list[Any]], torch.optim.Optimizer]
+
+PREFIX = "local."  # of its tensors in a state_dict
+_FORM = PREFIX + "form"  # the rest of its state, as JSON in bytes
+_CONTAINERS: dict[str, type] = {"list": list, "tuple": tuple}
+
+
+class Local:
+    r"""An optimizer of PyTorch that proposes this agent's displacements.
+
+    Its learning rate, the largest of all groups, is the unit in which methods see them: displacement
+    :math:`= \gamma_k g_i^k` with :math:`\gamma_k` that learning rate. Corrections and trackers are per unit of
+    :math:`\gamma`, so that they follow a schedule at once.
+
+    Args:
+        algorithm: The method.
+        make: Creates the optimizer, given the parameters or groups.
+        params: The parameters, or groups of them.
+    """
+
+    def __init__(self, algorithm: Algorithm[Any], make: Make, params: Iterable[Any]) -> None:
+        _require_unit(algorithm)
+        made = make(list(params))
+        if not isinstance(made, torch.optim.Optimizer):
+            raise SettingsError(
+                f"local returned a {type(made).__name__}; return an optimizer of the parameters that it is given: "
+                "local=lambda p: torch.optim.AdamW(p, lr=1e-3)"
+            )
+        self.optimizer, self.defaults, self._algorithm = made, made.defaults, algorithm
+
+    def groups(self, params: Iterable[Any]) -> Iterable[Any]:
+        """Return the groups of the local optimizer."""
+        return self.optimizer.param_groups
+
+    def share(self, owner: torch.optim.Optimizer) -> None:
+        """Show its groups and its state as those of their owner, for schedulers and readers."""
+        owner.param_groups, owner.state = self.optimizer.param_groups, self.optimizer.state
+
+    def plan(self) -> list[Any]:
+        """Return what all ranks must have in common; they compare learning rates elsewhere."""
+        groups = self.optimizer.state_dict()["param_groups"]
+        options = [{name: value for name, value in group.items() if name != "lr"} for group in groups]
+        return [type(self.optimizer).__name__, json.dumps(_packed(options, []))]
+
+    @property
+    def _size(self) -> float:
+        return max((float(group["lr"]) for group in self.optimizer.param_groups if "lr" in group), default=1.0)
+
+    def current(self, k: int) -> Algorithm[Any] | None:
+        """Return the algorithm with the learning rate for its step size; None if that is zero."""
+        size = self._size
+        changed: Algorithm[Any] | None = replace(self._algorithm, step_size=size) if size else None  # type: ignore[type-var]
+        return changed
+
+    def show(self, k: int) -> None:
+        """Do nothing: groups belong to the local optimizer."""
+
+    def direction(
+        self,
+        trained: Sequence[torch.Tensor],
+        dtype: Any,
+        closure: Callable[[], float] | None,
+        losses: list[float],
+        k: int,
+    ) -> Floats:
+        """Return by how much the optimizer would change the parameters, per unit of its learning rate.
+
+        The parameters keep their values. Learning rates may change in the step itself: those before it count.
+
+        Args:
+            trained: The parameters.
+            dtype: The precision of the result.
+            closure: Computes the loss and its gradients, if ``step`` was given one.
+            losses: To be extended by what the closure returns.
+            k: The iteration.
+        """
+        if closure is None:  # or else NaN would stay in its moments
+            require_finite(gathered([gradient(p) for p in trained], dtype), k)
+
+        def recorded() -> float:
+            losses.append(closure())  # type: ignore[misc]  # it is called only if there is one
+            return losses[-1]
+
+        size, before = self._size, [p.detach().clone() for p in trained]
+        try:
+            self.optimizer.step(*[] if closure is None else [recorded])
+            moved = gathered(before, dtype) - gathered(trained, dtype)
+        finally:
+            for parameter, value in zip(trained, before, strict=True):
+                parameter.copy_(value)
+        return moved / size if size else moved
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return its state as named tensors."""
+        tensors: list[torch.Tensor] = []
+        form = json.dumps(_packed(self.optimizer.state_dict(), tensors)).encode()
+        named = {f"{PREFIX}{i}": tensor.detach().clone() for i, tensor in enumerate(tensors)}
+        return {_FORM: torch.tensor(list(form), dtype=torch.uint8), **named}
+
+    def load(self, arrays: dict[str, Array], state: dict[str, torch.Tensor]) -> None:
+        """Continue from the result of :meth:`state`."""
+        try:
+            form = json.loads(bytes(state[_FORM].tolist()))
+            self.optimizer.load_state_dict(_unpacked(form, state))
+        except (KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
+            raise RecordError(
+                f"the local optimizer cannot continue from this state ({' '.join(str(error).split())}); create it as "
+                "when the state was saved"
+            ) from None
+
+
+def _require_unit(algorithm: Algorithm[Any]) -> None:
+    """Raise an error for a step size besides that of the local optimizer."""
+    if getattr(algorithm, "step_size", None) != 1:
+        raise SettingsError(
+            f"{type(algorithm).__name__} has a step size of its own, besides that of the local optimizer; write "
+            "step_size=1, which takes its displacements as they are"
+        )
+
+
+def _packed(value: Any, tensors: list[torch.Tensor]) -> Any:
+    """Return a nested value for JSON, with its tensors moved to a list."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return {"tensor": len(tensors) - 1}
+    if isinstance(value, dict):
+        return {"dict": [[key, _packed(item, tensors)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_packed(item, tensors) for item in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise D3GDError(
+        f"the local optimizer keeps a {type(value).__name__}, which cannot be saved as numbers; choose another one"
+    )
+
+
+def _unpacked(form: Any, state: dict[str, torch.Tensor]) -> Any:
+    """Return the value of :func:`_packed`."""
+    if not isinstance(form, dict):
+        return form
+    [(kind, inside)] = form.items()
+    if kind == "tensor":
+        return state[f"{PREFIX}{inside}"].detach().clone()
+    if kind == "dict":
+        return {key: _unpacked(item, state) for key, item in inside}
+    return _CONTAINERS[kind](_unpacked(item, state) for item in inside)

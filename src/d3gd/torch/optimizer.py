@@ -1,0 +1,322 @@
+"""A PyTorch optimizer for one agent per process."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from threadpoolctl import ThreadpoolController
+
+from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.identity import describe
+from d3gd.arrays import Array, Floats
+from d3gd.digest import digest
+from d3gd.engine.checks import require_state
+from d3gd.engine.gradients import Gradients
+from d3gd.errors import DivergedError, SettingsError
+from d3gd.network import Network
+from d3gd.torch.agreement import EVERY, Agreed, agree
+from d3gd.torch.checks import (
+    require_computable,
+    require_finite,
+    require_one_agent,
+    require_real,
+    require_untouched,
+    trainable,
+)
+from d3gd.torch.local import Local, Make
+from d3gd.torch.networks import Following
+from d3gd.torch.plain import Plain, sizes
+from d3gd.torch.rows import gathered, unscale, write
+from d3gd.torch.saving import read, restored, saved
+
+
+class DecentralizedOptimizer(torch.optim.Optimizer):
+    r"""An optimizer that trains one agent's model jointly with its neighbours', one agent per process.
+
+    Every process runs the same script: ``loss.backward()`` on its own data, then ``step()``, which exchanges models
+    with the neighbours as the algorithm requires and writes the new model into the parameters. Steps are collective:
+    all processes take the same number of them, or use :meth:`join`. Now and then they compare their iteration and
+    ``lr``, and a difference is an error.
+
+    All trainable parameters together are the agent's model, regardless of their groups; a parameter without a gradient
+    has gradient zero, and is mixed like all others. The algorithm owns the model: changing parameters other than by
+    ``step`` is an error, and so is freezing or unfreezing them later. Buffers, such as running statistics, stay with
+    the process; see :meth:`mix_buffers`.
+
+    The step size is the algorithm's, and every group's ``lr`` shows it. If it is a constant, ``lr`` may be changed, as
+    the schedulers of ``torch.optim.lr_scheduler`` do: equally in all groups and processes. A step with ``lr = 0`` moves
+    and sends nothing. With ``torch.amp.GradScaler``, a step that one process must skip is skipped by all.
+
+    Args:
+        params: The parameters, or groups of them. Frozen ones (``requires_grad=False``) are ignored.
+        algorithm: The method, e.g. ``d3gd.PerronD3GD(step_size=0.1)``.
+        network: This process's agent, from :func:`network`.
+        same_start: Whether all agents start from the parameters of the first process, not each from its own.
+        local: Creates an optimizer of PyTorch, given ``params``, e.g. ``lambda p: torch.optim.AdamW(p, lr=1e-3)``. What
+            it would add to the parameters takes the place of the algorithm's step size times gradient; the algorithm
+            has ``step_size=1``. Groups then have its options, such as ``weight_decay``, and ``lr`` of their own.
+
+    Attributes:
+        algorithm: The method.
+        network: This process's agent and its links.
+        agent: The index of the agent.
+        iteration: The number of steps, including skipped ones.
+        skipped: The number of steps that were skipped by all, or had ``lr = 0``.
+        status: ``"running"``, or ``"diverged"`` after a step that would have made the model NaN or infinite.
+
+    Example:
+        Under ``torchrun --nproc-per-node 4``::
+
+            with d3gd.transports.connect() as transport:
+                net = d3gd.torch.network(d3gd.graphs.exponential(4), transport=transport)
+                opt = d3gd.torch.DecentralizedOptimizer(
+                    model.parameters(), algorithm=d3gd.PerronD3GD(step_size=0.1), network=net
+                )
+                for inputs, target in loader:
+                    opt.zero_grad()
+                    loss(model(inputs), target).backward()
+                    opt.step()
+    """
+
+    status: Literal["running", "diverged"] = "running"
+    _step_supports_amp_scaling = True  # so that GradScaler calls step() in any case, and says what it found
+    _made = False
+    _together = _out = False  # in join(); out of data in it
+    _asked = False  # whether the next step compares in any case
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        algorithm: Algorithm[Any],
+        network: Network,
+        *,
+        same_start: bool = True,
+        local: Make | None = None,
+    ) -> None:
+        transport = network.halo.transport
+        with transport.together():
+            require_one_agent(algorithm, network)
+            network.permit(algorithm.needs)
+            self._source: Plain | Local = Plain(algorithm) if local is None else Local(algorithm, local, params)
+            super().__init__(self._source.groups(params), self._source.defaults)
+            self._source.share(self)
+            self.algorithm, self.network, self.agent = algorithm, network, int(network.agents[0])
+            self.iteration = self.skipped = 0
+            self._made = True
+            self._trained = trainable(self.param_groups)
+            require_real(self._trained)
+            if isinstance(network, Following):
+                network.follow(self._trained)
+        self._dim = sum(p.numel() for p in self._trained)
+        given = network.given
+        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._dim]
+        plan += [str(network.dtype), same_start, len(self.param_groups)]
+        plan += self._source.plan()
+        transport.require_same(
+            digest(*plan), "an algorithm, network, local optimizer, or number, groups or precision of parameters"
+        )
+        x0 = gathered(self._trained, network.dtype)
+        if same_start:
+            x0 = network.halo.first(x0)
+        self._blas = ThreadpoolController()
+        with self._blas.limit(limits=1, user_api="blas"):
+            self._memory = algorithm.init(network, x0)
+        require_state(algorithm, network, self._memory, self._dim, type(algorithm).__name__, "init")
+        write(algorithm.point(self._memory), self._trained)
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Use the gradients of ``backward``, exchange, and write the new model to the parameters.
+
+        Args:
+            closure: Computes the loss and its gradients, as for any optimizer of PyTorch. Methods that send models
+                before gradients, such as Di-DGD, have messages in flight meanwhile. A method that evaluates gradients
+                at other points, ``gradient(x)``, needs a closure, which then finds these points in the parameters and
+                chooses the data.
+
+        Returns:
+            The result of the first call of the closure.
+
+        Raises:
+            DivergedError: The new model would not be finite; parameters and state stay as they are.
+        """
+        require_untouched(self.param_groups, self._trained, self.algorithm.point(self._memory))
+        k = self.iteration - self.skipped
+        algorithm = self._source.current(k)
+        agreed = self._agreed()
+        if agreed.finished:
+            self._together = False
+            return None
+        losses: list[float] = []
+        try:
+            if agreed.skip or algorithm is None:
+                if not (agreed.skip or self._out):
+                    self._direction(closure, losses, k)  # a local optimizer goes on, a closure is called
+                self.skipped += 1
+            else:
+                self._memory = self._stepped(*self._begun(k), closure, losses)
+                write(self.algorithm.point(self._memory), self._trained)
+        except DivergedError:
+            self.status = "diverged"
+            raise
+        self.status = "running"
+        self.iteration += 1
+        self._source.show(self.iteration - self.skipped)
+        return losses[0] if losses else None
+
+    def _begun(self, k: int) -> tuple[Any, int]:
+        """Return the algorithm of the iteration that begins, and its number: a site may have left some out."""
+        begun = self.network.begin(k)
+        if begun != k:
+            self.iteration = begun + self.skipped
+            self._source.show(begun)
+        return self._source.current(begun), begun
+
+    def _stepped(
+        self, algorithm: Algorithm[Any], k: int, closure: Callable[[], float] | None, losses: list[float]
+    ) -> Any:
+        """Return the state after iteration ``k``."""
+        here = algorithm.point(self._memory)
+
+        def evaluate(x: Floats, key: int | None) -> Floats:
+            if self._out:
+                return np.zeros_like(here)
+            elsewhere = x is not here
+            require_computable(elsewhere, key is None, closure is not None, self.local is not None)
+            if elsewhere:
+                write(x, self._trained)
+            found = self._direction(closure, losses, k)
+            if elsewhere:
+                write(here, self._trained)
+            return found
+
+        gradients = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self.network.agents)
+        gradients.begin(here, k)
+        # As in d3gd.run: one thread keeps results bitwise equal, and divergence shows in the numbers.
+        with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            memory = algorithm.step(self.network, gradients, self._memory, k)
+        require_finite(algorithm.point(memory), k)
+        if closure is not None and not losses:
+            gradients()  # a caller expects its closure to be called
+        if k == 0:
+            require_state(algorithm, self.network, memory, self._dim, type(algorithm).__name__, "step")
+        return memory
+
+    def _direction(self, closure: Callable[[], float] | None, losses: list[float], k: int) -> Floats:
+        """Return the gradient, or what a local optimizer proposes per unit of the step size; it may be sent."""
+        found = self._source.direction(self._trained, self.network.dtype, closure, losses, k)
+        require_finite(found, k)
+        return found
+
+    @contextmanager
+    def join(self, *schedulers: Any) -> Iterator[None]:
+        """Let processes take different numbers of steps: one that is out of data goes on for the sake of the others.
+
+        It sends, receives and mixes, with gradients of zero, until all are out of data. Within, each step begins with
+        one small message to every other process. All processes enter it together, e.g. once per epoch::
+
+            for epoch in range(epochs):
+                with opt.join():
+                    for inputs, target in loader:  # of any length, also empty
+                        ...
+                        opt.step()
+
+        Args:
+            *schedulers: Schedulers that are stepped after every batch; they are stepped with the added steps, too.
+        """
+        if self._together:
+            raise SettingsError("join is entered already; enter it once around the loop over batches")
+        self._together = True
+        try:
+            yield
+            self._out = True
+            while True:
+                self.step()
+                if not self._together:
+                    break
+                for scheduler in schedulers:
+                    scheduler.step()
+        finally:
+            self._together = self._out = False
+
+    def mix_buffers(self, module: torch.nn.Module) -> None:
+        """Average the module's real buffers, such as running statistics, with those of the in-neighbours, once.
+
+        Not done automatically, since agents see different data and so have different statistics. Collective: all
+        processes call it. Repeated calls converge to a common (weighted) average.
+
+        Args:
+            module: The module, of equal structure on all processes.
+        """
+        buffers = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
+        if buffers:
+            a = self.algorithm.weights(self.network, self._memory)
+            received = self.network.exchange(buffers=gathered(buffers, self.network.dtype)).buffers
+            write(self.network.mix(a, received), buffers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of this process's agent, including its model, as named tensors.
+
+        Each process saves its own; ``torch.load(..., weights_only=True)`` and safetensors read it.
+        """
+        tensors = {name: torch.tensor(array) for name, array in self._saved().items()}
+        return tensors | self._source.state()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue exactly from the point of :meth:`state_dict`, including parameters.
+
+        Collective: every process loads the state that it saved, all of them of the same iteration.
+
+        Args:
+            state_dict: The result of this agent's :meth:`state_dict`.
+        """
+        transport = self.network.halo.transport
+        agree(transport, "loads a state", 0, [0.0] * len(self.param_groups))
+        with transport.together():
+            arrays, local = read(state_dict, self._saved(), local=self.local is not None)
+        transport.require_same(arrays["version"].tobytes().hex(), "a state of a version of d3gd")
+        agree(transport, "loads a state", int(arrays["iteration"]), arrays["lr"].tolist())
+        with transport.together():
+            self._source.load(arrays, local)
+        self._source.share(self)
+        self._memory = restored(self._memory, arrays)
+        self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
+        self.network.bytes_sent = int(arrays["bytes_sent"])
+        self._asked = True
+        write(self.algorithm.point(self._memory), self._trained)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group during construction; afterwards the model's length is fixed."""
+        if self._made:
+            raise SettingsError("a model in training cannot grow; pass all groups of parameters to the constructor")
+        super().add_param_group(param_group)
+
+    @property
+    def local(self) -> torch.optim.Optimizer | None:
+        """The local optimizer, or None."""
+        return self._source.optimizer
+
+    def _saved(self) -> dict[str, Array]:
+        counts = {"agent": self.agent, "iteration": self.iteration, "skipped": self.skipped}
+        return saved(self._memory, counts | {"bytes_sent": self.network.bytes_sent}, self.param_groups)
+
+    def _agreed(self) -> Agreed:
+        """Compare with the other ranks where it is due, and undo a loss scale."""
+        overflow, scale = getattr(self, "found_inf", None), getattr(self, "grad_scale", None)  # set by GradScaler
+        if not (self._together or self._asked or overflow is not None or self.iteration % EVERY == 0):
+            return Agreed()
+        self._asked = False
+        skip = overflow is not None and bool(overflow)
+        transport, lr = self.network.halo.transport, sizes(self.param_groups)["lr"].tolist()
+        agreed = agree(transport, "takes a step", self.iteration, lr, skip=skip, out=self._out)
+        if scale is not None and not agreed.skip:
+            unscale(self._trained, scale)
+        return agreed

@@ -1,0 +1,114 @@
+"""Gradient steps: the step size is the algorithm's, and groups of parameters show it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from d3gd.algorithms.base import Algorithm
+from d3gd.arrays import Array, Floats
+from d3gd.errors import SettingsError
+from d3gd.schedules import at
+from d3gd.torch.rows import gathered, gradient
+
+Groups: TypeAlias = Sequence[dict[str, Any]]
+
+_SIZES = ("lr", "initial_lr", "max_lr", "min_lr", "swa_lr")  # schedulers add all but the first
+_KNOWN = {"params", "param_names", *_SIZES}
+
+
+def sizes(groups: Groups) -> dict[str, Array]:
+    """Return the step sizes in groups by name, one for each group; NaN for none."""
+    return {name: np.array([float(group.get(name, np.nan)) for group in groups]) for name in _SIZES}
+
+
+class Plain:
+    """The algorithm's own steps, against the gradients.
+
+    Args:
+        algorithm: The method.
+    """
+
+    optimizer: torch.optim.Optimizer | None = None
+
+    def __init__(self, algorithm: Algorithm[Any]) -> None:
+        size = getattr(algorithm, "step_size", None)
+        self.defaults = {} if size is None else {"lr": at(size, 0)}
+        self._algorithm, self._size = algorithm, size
+        self._groups: Groups = []
+
+    def groups(self, params: Iterable[Any]) -> Iterable[Any]:
+        """Return the parameters as they are."""
+        return params
+
+    def share(self, owner: torch.optim.Optimizer) -> None:
+        """Take the groups of their owner."""
+        self._groups = owner.param_groups
+        self._require_known()
+
+    def plan(self) -> list[Any]:
+        """Return what all ranks must have in common, besides the algorithm."""
+        return []
+
+    def _require_known(self) -> None:
+        """Raise an error for options of a group that would have no effect."""
+        unknown = sorted({name for group in self._groups for name in group} - (_KNOWN - {"lr"}) - self.defaults.keys())
+        if unknown:
+            raise SettingsError(
+                f"a group of parameters has {unknown[0]!r}, which has no effect: the algorithm takes plain gradient "
+                "steps; leave it out, or give an optimizer that has it: local=lambda p: torch.optim.SGD(p, ...)"
+            )
+
+    def current(self, k: int) -> Algorithm[Any] | None:
+        """Return the algorithm with the step size of the groups; None if that is zero."""
+        self._require_known()
+        size, shown = self._size, {float(group["lr"]) for group in self._groups if "lr" in group}
+        if size is None or shown == {at(size, k)}:
+            return self._algorithm
+        if len(shown) > 1:
+            raise SettingsError(
+                f"groups have the lr {sorted(shown)}; a model has one step size: give all groups the same, or an "
+                "optimizer that has several: local=lambda p: torch.optim.SGD(p, ...)"
+            )
+        if callable(size):
+            raise SettingsError(
+                f"lr was changed to {shown.pop()}, but the algorithm has its own schedule; give it a number as "
+                "step_size, or use no lr_scheduler"
+            )
+        if shown == {0.0}:
+            return None
+        changed: Algorithm[Any] = replace(self._algorithm, step_size=shown.pop())  # type: ignore[type-var]
+        return changed
+
+    def show(self, k: int) -> None:
+        """Show the step size of the algorithm's own schedule in the groups."""
+        if callable(self._size):
+            for group in self._groups:
+                group["lr"] = self._size(k)
+
+    def direction(
+        self,
+        trained: Sequence[torch.Tensor],
+        dtype: Any,
+        closure: Callable[[], float] | None,
+        losses: list[float],
+        k: int,
+    ) -> Floats:
+        """Return the gradient, with the arguments of :meth:`d3gd.torch.local.Local.direction`."""
+        if closure is not None:
+            with torch.enable_grad():
+                losses.append(closure())
+        return gathered([gradient(p) for p in trained], dtype)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return its state: none."""
+        return {}
+
+    def load(self, arrays: dict[str, Array], state: dict[str, torch.Tensor]) -> None:
+        """Set the step sizes from the result of :func:`sizes`."""
+        for name in _SIZES:
+            for group, size in zip(self._groups, arrays[name].tolist(), strict=True):
+                if not np.isnan(size):
+                    group[name] = size

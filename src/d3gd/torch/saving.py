@@ -1,0 +1,50 @@
+"""The state of an optimizer as named tensors."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from d3gd import __version__
+from d3gd.arrays import Array
+from d3gd.state import flatten, restore
+from d3gd.torch.checks import require_fitting, require_local, require_same_agent
+from d3gd.torch.local import PREFIX
+from d3gd.torch.plain import sizes
+
+S = TypeVar("S")
+
+_PREFIX = "state."  # of the algorithm's arrays
+_VERSION = 16  # bytes of a version
+
+
+def saved(memory: Any, counts: dict[str, int], groups: Sequence[dict[str, Any]]) -> dict[str, Array]:
+    """Return named arrays of an algorithm's state, of counters, and of the step sizes in groups."""
+    arrays: dict[str, Array] = {_PREFIX + name: array for name, array in flatten(memory).items()}
+    arrays |= {name: np.array(value) for name, value in counts.items()}
+    arrays["version"] = np.frombuffer(__version__.encode().ljust(_VERSION)[:_VERSION], dtype=np.uint8)
+    return arrays | sizes(groups)
+
+
+def read(
+    state_dict: dict[str, torch.Tensor], own: dict[str, Array], *, local: bool
+) -> tuple[dict[str, Array], dict[str, torch.Tensor]]:
+    """Return the arrays of a state, and the tensors of a local optimizer in it; raise an error if they do not fit.
+
+    Args:
+        state_dict: The state, as named tensors.
+        own: The arrays that the optimizer would save itself.
+        local: Whether it has a local optimizer.
+    """
+    theirs = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
+    arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in state_dict.keys() - theirs.keys()}
+    require_fitting(arrays, {name: torch.tensor(array).numpy() for name, array in own.items()})
+    require_same_agent(int(arrays["agent"]), int(own["agent"]))
+    require_local(found=bool(theirs), wanted=local)
+    return arrays, theirs
+
+
+def restored(memory: S, arrays: dict[str, Array]) -> S:
+    """Return an algorithm's state like ``memory`` from the arrays of :func:`saved`."""
+    return restore(memory, {name: arrays[_PREFIX + name] for name in flatten(memory)})
