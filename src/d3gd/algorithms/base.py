@@ -73,7 +73,7 @@ class Algorithm(Generic[S]):
 
         ``"in-neighbours"``
             Their in-neighbours and what these send: the default. Whatever else such a method reads of the network, its
-            agents find out by ``net.survey()``, at a cost.
+            agents discover by ``net.survey()``, at a cost.
         ``"the network"``
             Also the graph and the initial weights: ``net.graph`` and ``net.everywhere_a0``.
         ``"out-degrees"``

@@ -29,9 +29,9 @@ class PerronState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PerronD3GD(Algorithm[PerronState]):
-    r"""D3GD beyond the paper: planned weights, and a correction for what they leave.
+    r"""D3GD beyond the paper: weights that mix fast, and a correction of the disagreement that constant steps leave.
 
-    Each agent takes a step scaled by its Perron weight, corrects it by what it has seen of disagreement, and mixes:
+    Each agent takes a step scaled by its Perron weight, corrects it by the disagreement summed up so far, and mixes:
 
     .. math::
         m_i^k &= x_i^k - \gamma_k \Big( \frac{1}{n \pi_i} g_i^k + v_i^k \Big), \qquad
@@ -46,16 +46,16 @@ class PerronD3GD(Algorithm[PerronState]):
 
     At the start agents know their in-neighbours only. They discover the network by flooding
     (:meth:`d3gd.network.Network.survey`), choose the same weights, and compute their Perron vector. The gain
-    :math:`\beta_k` is half of what every mode of these weights allows, and falls to what lets little noise through
-    (:mod:`d3gd.rules.gain`).
+    :math:`\beta_k` starts at half of its stability bound under these weights, and falls to a value that adds little
+    variance from mini-batches (:mod:`d3gd.rules.gain`).
 
-    Where messages may fail, :math:`\pi_i` is measured and the correction forgets, so that the method stays unbiased
+    Where messages may fail, :math:`\pi_i` is measured and the correction leaks, so that the method stays unbiased
     (:mod:`d3gd.rules.failing`); then it sends d + n + 1 numbers, one more than Di-DGD.
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
         rule: How weights are chosen. ``"mixing"``, the default: for fast mixing without starved agents, from the graph
-            alone. ``"planned"``: from sketches of everyone's gradients as well, again and again
+            alone. ``"planned"``: from sketches of everyone's gradients as well, repeatedly during the run
             (:mod:`d3gd.rules.planned`); it needs a network on which every message arrives. ``"fixed"``: the initial
             weights of the run.
         correct: Whether to correct; without, it is adapt-then-combine Di-DGD with exact Perron weights.

@@ -73,7 +73,7 @@ def run(
     Examples:
       d3gd run experiment.toml
       d3gd run experiment.toml --seed 1 --out runs/another
-      d3gd run experiment.toml --report                     with a page that shows how the network moved
+      d3gd run experiment.toml --report                     with a page that plays the run back
       d3gd run experiment.toml --resume                     after Ctrl-C or a crash
       d3gd run runs/experiment-0/experiment.toml --out runs/again
       mpiexec -n 4 d3gd run experiment.toml                 agents divided among processes

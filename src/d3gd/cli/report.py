@@ -18,9 +18,9 @@ def report(
 ) -> None:
     """Write one HTML page that shows runs side by side, or a comparison.
 
-    The page needs no server and no network: open it in a browser, on a phone too, or send it to someone. It shows the
-    network as its weights moved (for runs with record_weights = true), the metrics, every agent's data and weights,
-    and the settings. Unfinished runs are skipped.
+    The page needs no server and no internet connection: open it in a browser, on a phone too, or send it to someone.
+    It shows the network as its weights changed (for runs with record_weights = true), the metrics, every agent's data
+    and weights, and the settings. Unfinished runs are skipped.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Reports: one HTML page that shows runs as they moved, without a server or a network."""
+"""Reports: one HTML page that plays runs back, without a server or an internet connection."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ def write_report(results: Mapping[str, Result], path: str | Path) -> None:
     """Write a page that shows runs side by side: their networks over time, curves, data and settings.
 
     Args:
-        results: The runs, by their names on the page. Those with a history (``record_weights=True``) move.
+        results: The runs, by their names on the page. Those with ``record_weights=True`` can be played back.
         path: The file to write; its name ends in .html.
     """
     if not results:

@@ -1,9 +1,9 @@
-r"""Weights on a network that fails: what agents know of their influence is measured, and corrections are forgotten.
+r"""Weights on an unreliable network: agents measure their influence, and corrections leak.
 
 Messages are lost or late, links and agents come and go. Each row is then renormalized over what arrived, so that the
 weights in effect, and their Perron vector, differ from those that were set up. The share of an agent in the models is
 measured instead, by averaged trackers (:class:`d3gd.rules.scale.Averaged`). Nor is the weighted sum of corrections
-conserved: it becomes a random walk, which would end at a wrong point for good. Corrections are therefore forgotten:
+conserved: it becomes a random walk, which would bias the limit for good. Corrections therefore leak:
 
 .. math::
     \hat v_i^k &= (1 - \epsilon_{i,k})\, v_i^k, \qquad
@@ -13,9 +13,9 @@ conserved: it becomes a random walk, which would end at a wrong point for good. 
 where :math:`\kappa_{ij}` is the iteration at which j sent what i reads (:meth:`d3gd.network.Network.echo`).
 
 If links fail independently, the walk has mean zero. Its weight in the corrections then falls like
-:math:`1/\sqrt k`, and the bias of forgetting like 1/k. With noisy gradients the walk never stops, so neither may
-forgetting. Each agent estimates the share :math:`\phi_i` of noise in its gradients, in [0, 1], from how these change
-between iterations. Agents that forget at different rates would bias the limit, so they average their shares:
+:math:`1/\sqrt k`, and the bias of the leak like 1/k. With noisy gradients the walk never stops, so neither may
+the leak. Each agent estimates the share :math:`\phi_i` of noise in its gradients, in [0, 1], from how these change
+between iterations. Corrections that leak at different rates would bias the limit, so agents average their shares:
 :math:`z_i^{k+1} = 0.95 \sum_j a_{ij}^k z_j^k + 0.05\, \phi_i^k`, one more number per message.
 """
 
@@ -55,7 +55,7 @@ class FailingState(NamedTuple):
 
 @dataclass(frozen=True)
 class Failing(Rule):
-    """Fixed weights with measured shares, and a correction that forgets.
+    """Fixed weights with measured shares, and a correction that leaks.
 
     Attributes:
         mixing: Whether the weights are planned for mixing, from the graph alone, or the initial ones.
@@ -79,7 +79,7 @@ class Failing(Rule):
         return Use(s.a, net.own(s.Y), s.gain)
 
     def carry(self, net: Network, old: FailingState, new: FailingState, now: Now) -> Floats:
-        """Forget."""
+        """Let the corrections leak."""
         kept: Floats = (1 - np.maximum(_FORGETS / (now.k + _FORGETS), _FLOOR * new.noise)) * now.v
         return kept
 

@@ -1,4 +1,4 @@
-r"""The gain of a correction: how fast it may follow, given how the weights mix.
+r"""The gain of a correction: its stability bound, and how it falls during a run.
 
 Without gradients, a mode of the weights with eigenvalue :math:`\mu` follows
 
@@ -39,7 +39,7 @@ class Gain(NamedTuple):
 
     .. math:: \beta_k = \beta_\infty + \frac{\beta_0 - \beta_\infty}{(1 + k / 100)^2}
 
-    The first one removes the transient as fast as is safe; the last one lets little noise of mini-batches through.
+    The first one removes the transient as fast as is safe; the last one adds little variance from mini-batches.
     """
 
     first: Scalar
@@ -53,9 +53,9 @@ class Gain(NamedTuple):
 def gain_under(A: CSR) -> Gain:
     r"""Return the gain under some weights of the whole network.
 
-    The first gain is half of the bound, at most 1. The last one lets 5 % more noise pass than no correction would, but
-    is not reduced below 0.05. For a large network, every mode counts as being on the circle of radius
-    :math:`|\lambda_2|`, at the worst angle.
+    The first gain is half of the bound, at most 1. Under the last one the variance from noise is 5 % larger than
+    without correction; it is not reduced below 0.05. For a large network, every mode counts as being on the circle
+    of radius :math:`|\lambda_2|`, at the worst angle.
     """
     if A.shape[0] == 1:
         return Gain(0.0, 0.0)

@@ -153,7 +153,7 @@ class Conversation:
         return sent
 
     def pump(self, peer: Peer) -> None:
-        """Send what a listener is still to get, as far as it can take it."""
+        """Send what a listener has not received yet, as far as it can take it."""
         while (place := peer.next_place(self.log, newest=self._newest)) is not None:
             specs, frames = self.log[place]
             if not self._say(peer, Data, frames, iteration=place[0], turn=place[1], arrays=specs):

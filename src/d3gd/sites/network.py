@@ -144,7 +144,7 @@ class SiteHalo(Halo):
 
 
 def _discovered(given: Survey) -> Survey:
-    """Return what a survey would find: sites have discovered the network at the start."""
+    """Return what a survey would find: sites have discovered the network before iteration 0."""
     return replace(given, rounds=given.graph.diameter())
 
 
@@ -175,7 +175,7 @@ class SiteNetwork(Network):
         return self.rounds.begin(k)
 
     def survey(self) -> Survey:
-        """Return the network, which sites know from the start."""
+        """Return the network, which sites have discovered before iteration 0."""
         return _discovered(self.given)
 
 
@@ -207,7 +207,7 @@ class LossySiteNetwork(ConditionedNetwork):
         return self.rounds.begin(k)
 
     def survey(self) -> Survey:
-        """Return the network, which sites know from the start."""
+        """Return the network, which sites have discovered before iteration 0."""
         return _discovered(self.given)
 
     def _note(self, mask: Bools) -> None:
