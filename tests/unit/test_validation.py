@@ -235,7 +235,7 @@ def test_a_long_message_keeps_its_two_ends_and_its_type():
     assert str(error).endswith("it must be known")
 
 
-@pytest.mark.parametrize("value", [3, np.array(3), "abc", b"abc", {"a": 1}, {}, None, object()], ids=repr)
+@pytest.mark.parametrize("value", [3, np.array(3), "abc", b"abc", {"a": 1}, {}, None], ids=repr)
 def test_a_list_is_no_number_text_or_mapping(value: Any) -> None:
     with pytest.raises(SettingsError, match="names = "):
         listed("names", value, "names")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import d3gd
 from d3gd.conditions.network import ConditionedNetwork
-from d3gd.errors import GraphError, SettingsError
+from d3gd.errors import GraphError
 from d3gd.network import Network
 from d3gd.transports.threads import on_threads
 from tests.helpers.stepping import hears, random_network
@@ -115,7 +115,7 @@ def test_a_rank_needs_the_links_of_its_own_agent_alone(graph, data):
 
 def test_what_is_known_stays_known():
     graph, A = random_network(0)
-    net = Network(graph, A)
+    net = Network(graph, A, needs="in-neighbours")
     found, sent = net.survey(), net.bytes_sent
     assert net.survey() is found
     assert net.bytes_sent == sent
@@ -127,14 +127,25 @@ def test_a_network_that_is_not_strongly_connected_is_found_out(ranks):
     A = d3gd.weights.metropolis(graph)
     said = r"agent 0 \('A'\) never hears of agent 2 \('C'\), agent 3 \('D'\).*not strongly connected"
     with pytest.raises(GraphError, match=said):
-        on_threads(ranks, lambda transport: Network(graph, A, transport=transport).survey())
+        on_threads(ranks, lambda transport: Network(graph, A, needs="in-neighbours", transport=transport).survey())
 
 
-def test_an_unreliable_network_cannot_be_surveyed():
+def test_conditions_act_on_iterations_and_not_on_the_survey():
+    """At set-up, messages are repeated until they arrive."""
     graph, A = random_network(0)
-    net = ConditionedNetwork(graph, A, d3gd.Conditions(loss=0.1))
-    with pytest.raises(SettingsError, match="surveys the network, which needs every message to arrive at once"):
-        net.survey()
+    reliable = Network(graph, A, needs="in-neighbours")
+    rough = ConditionedNetwork(graph, A, d3gd.Conditions(loss=0.9, delay=3), needs="in-neighbours")
+    found, same = rough.survey(), reliable.survey()
+    assert np.array_equal(found.graph.keys, same.graph.keys)
+    assert found.a0.tobytes() == same.a0.tobytes()
+    assert rough.bytes_sent == reliable.bytes_sent
+
+
+def test_agents_that_know_the_network_have_nothing_to_discover():
+    graph, A = random_network(0)
+    net = Network(graph, A, needs="the network")
+    assert net.survey().graph is graph
+    assert net.bytes_sent == net.survey().rounds == 0
 
 
 def test_a_run_counts_its_survey_before_iteration_0(tmp_path):
@@ -154,7 +165,7 @@ def test_a_run_counts_its_survey_before_iteration_0(tmp_path):
 
 def test_too_large_a_network_is_refused_before_it_is_flooded():
     graph = d3gd.graphs.ring(2001)
-    net = Network(graph, d3gd.weights.metropolis(graph))
+    net = Network(graph, d3gd.weights.metropolis(graph), needs="in-neighbours")
     with pytest.raises(d3gd.D3GDError, match='perron="known"'):
         net.survey()
     assert net.bytes_sent == 0
