@@ -57,8 +57,11 @@ def test_a_process_group_that_is_there_is_used_and_late_ranks_find_each_other(tm
 
 
 @launches
-def test_a_rank_that_ended_is_named_also_where_the_process_group_has_no_address(tmp_path):
+def test_a_broken_connection_is_named_also_where_the_process_group_has_no_address(tmp_path):
+    """There is no store in which ranks could ask who is left, so each names the connection that broke for it first."""
     require("torch", "mpi")  # whose launcher numbers the ranks, and starts faster
     code, _, err = launch("mpi", 3, SCRIPT, "group by file", 2, tmp_path / "meeting", cwd=tmp_path)
     assert code != 0
-    assert ["the connection to rank 2 broke" in line for line in errors(err)] == [True, True], err
+    found = errors(err)
+    assert found, err
+    assert all("the connection to rank " in line and " broke" in line for line in found), err

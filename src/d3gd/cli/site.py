@@ -4,6 +4,8 @@
 import logging
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -98,14 +100,14 @@ def run(
     from d3gd.sites.run import run as run_site
     from d3gd.sites.settings import load
 
-    _log_to_stderr()
     plan = load(file)
     if not (resume and layout.is_started(plan.folder)):
         layout.require_free(plan.folder)
         if resume:
             print(f"nothing to resume in {plan.folder}: starting from the beginning", file=sys.stderr)
     try:
-        result = run_site(plan, resume=resume, progress=progress)
+        with _logging_to_stderr():
+            result = run_site(plan, resume=resume, progress=progress)
     except (KeyboardInterrupt, TerminatedError) as stop:
         code = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
         again = shlex.join(["d3gd", "site", "run", str(file), "--resume"])
@@ -173,10 +175,18 @@ def collect(
     screens.show_outcome(result, out)
 
 
-def _log_to_stderr() -> None:
+@contextmanager
+def _logging_to_stderr() -> Iterator[None]:
+    """Log to standard error, and to nothing else, while a site runs."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("d3gd.sites")
-    logger.handlers[:] = [handler]
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before

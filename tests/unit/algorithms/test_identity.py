@@ -213,7 +213,7 @@ class Bare:
         return 0.1
 
 
-def falling(k, start, power=1):
+def falling(k, start=1.0, power=1):
     return start / (1 + k) ** power
 
 
