@@ -13,7 +13,6 @@ import plain
 from cases import Steps, fair, figure1, interleaved, quiet, regular
 
 import d3gd
-from d3gd.rules.planned import Planned
 
 TARGETS = {"Di-DGD": 0.15, "D3GD decentralized": 0.4, "PerronD3GD": 0.25}
 
@@ -29,14 +28,7 @@ def small(quick):
         against it, and gradients against its gradients.
     """
     case, iterations = figure1(), 300 if quick else 1000
-    planning, marks, folder = [0.0], [], tempfile.TemporaryDirectory()
-    plan = Planned._plan
-
-    def timed(*arguments):
-        began = time.process_time()
-        planned = plan(*arguments)
-        planning[0] += time.process_time() - began
-        return planned
+    marks, folder = [], tempfile.TemporaryDirectory()
 
     algorithms = {
         "Di-DGD": d3gd.DiDGD(step_size=0.1),
@@ -60,31 +52,26 @@ def small(quick):
             work()
         rows[name].append((time.process_time() - began) / times)
 
-    Planned._plan = timed
-    try:
-        with quiet():
-            for _ in range(5 if quick else 15):
-                for name, algorithm in algorithms.items():
-                    planning[0] = 0.0
-                    marks.clear()
-                    d3gd.run(
-                        *(algorithm, case.graph, case.problem),
-                        iterations=iterations,
-                        every=iterations,
-                        metrics=["bytes"],
-                        callbacks=[mark],
-                    )
-                    rows[name].append((marks[-1] - marks[0] - planning[0]) / iterations)
-                    note("gradients", lambda: case.problem.gradients(x, 0), iterations // 5)
-                    note("kept gradients", lambda: plain.gradients(x, case.problem.X, case.onehot, 1e-4), some // 2)
-                note("kept iteration", lambda: plain.didgd(A, case.problem.X, case.problem.y, 10, 0.1, some), 1)
-                rows["kept iteration"][-1] /= some
-                answer = json.loads(alone(file))
-                rows["plain iteration"].append(answer["core"])
-                rows["plain gradients"].append(answer["gradient"])
-    finally:
-        Planned._plan = plan
-        folder.cleanup()
+    with quiet():
+        for _ in range(5 if quick else 15):
+            for name, algorithm in algorithms.items():
+                marks.clear()
+                d3gd.run(
+                    *(algorithm, case.graph, case.problem),
+                    iterations=iterations,
+                    every=iterations,
+                    metrics=["bytes"],
+                    callbacks=[mark],
+                )
+                rows[name].append((marks[-1] - marks[0]) / iterations)
+                note("gradients", lambda: case.problem.gradients(x, 0), iterations // 5)
+                note("kept gradients", lambda: plain.gradients(x, case.problem.X, case.onehot, 1e-4), some // 2)
+            note("kept iteration", lambda: plain.didgd(A, case.problem.X, case.problem.y, 10, 0.1, some), 1)
+            rows["kept iteration"][-1] /= some
+            answer = json.loads(alone(file))
+            rows["plain iteration"].append(answer["core"])
+            rows["plain gradients"].append(answer["gradient"])
+    folder.cleanup()
     rows = {name: float(np.median(values)) for name, values in rows.items()}
     return [
         (

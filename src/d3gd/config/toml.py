@@ -29,8 +29,8 @@ def value_of(text: str) -> Any:
     """Return a value typed on a command line, parsed as TOML, or as text if it is not TOML.
 
     Example:
-        >>> value_of("0.5"), value_of("true"), value_of("local")
-        (0.5, True, 'local')
+        >>> value_of("0.5"), value_of("true"), value_of("fixed")
+        (0.5, True, 'fixed')
     """
     try:
         return _parsed(f"value = {text}")["value"]
