@@ -8,6 +8,7 @@ import numpy as np
 from d3gd.algorithms.base import Algorithm, Gradient
 from d3gd.arrays import Floats
 from d3gd.network import Network
+from d3gd.rules.updates import corrected, correction
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import constant, positive
@@ -78,8 +79,8 @@ class FRSD(Algorithm[FRSDState]):
         sent = net.exchange(x=s.x, Y=s.Y)
         g = gradient()  # while messages are in flight
         mixed = net.mix(net.a0, sent.x, double=True)
-        v = s.v + self.gain / gamma * (s.x - mixed)
-        x = mixed - gamma * (g / (net.n * net.own(s.Y)) + v)
+        v = correction(net, s.v, s.x, mixed, rate=self.gain / gamma)
+        x = corrected(net, mixed, g, v, net.own(s.Y), gamma=gamma, n=net.n)
         return FRSDState(x=net.precise(x), v=v, Y=net.mix(net.a0, sent.Y))
 
     def scale(self, net: Network, s: FRSDState) -> Floats:
