@@ -1,9 +1,9 @@
 # make reproduce   the paper's figures and the table of its claims, into results/
 # make test        lint, types and the test suite
-# make fuzz        attacks on settings, files, folders, arguments and ranks, counted in docs/fuzz.md (QUICK=1 for a tenth)
+# make fuzz        attacks on settings, files, folders, arguments and ranks, counted in docs/results/fuzz.md (QUICK=1 for a tenth)
 # make fuzz-properties   the property tests with new draws, FUZZ times as many (30 by default)
-# make study       the study of PerronD3GD, into docs/study (QUICK=1 for minutes instead of half an hour)
-# make bench       targets of speed and memory, measured, into docs/benchmarks.md (QUICK=1 for fewer repeats)
+# make study       the study of PerronD3GD, into docs/results/study (QUICK=1 for minutes instead of half an hour)
+# make bench       targets of speed and memory, measured, into docs/results/benchmarks.md (QUICK=1 for fewer repeats)
 # make soak        eight sites on a bad network, killed and restarted at random, for MINUTES (10 by default)
 # make audit       the pinned versions against known vulnerabilities; needs a network
 # All build .venv from constraints.txt first and work in either order. PYTHON chooses an interpreter for it (3.11 to 3.14),
@@ -28,7 +28,7 @@ reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
 
 study: $(VENV)/.dev
-	$(BIN)/python -m studies $(if $(QUICK),--quick --out study-quick,--out docs/study)
+	$(BIN)/python -m studies $(if $(QUICK),--quick --out study-quick,--out docs/results/study)
 	$(BIN)/python -m studies.ablation $(if $(QUICK),--seeds 1 --out study-quick/ablation.md)
 
 bench: $(VENV)/.dev
@@ -50,7 +50,7 @@ suite: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 fuzz: $(VENV)/.dev
-	$(BIN)/python -m tests.fuzz $(if $(QUICK),--cases 1000,--cases 10000 --out docs/fuzz.md)
+	$(BIN)/python -m tests.fuzz $(if $(QUICK),--cases 1000,--cases 10000 --out docs/results/fuzz.md)
 
 fuzz-properties: $(VENV)/.dev
 	D3GD_FUZZ=$(FUZZ) $(BIN)/python -m pytest -n 2 -m hypothesis

@@ -1,6 +1,6 @@
 """All measurements and targets as a table: make bench.
 
-python benchmarks/bench.py [--quick] [--out docs/benchmarks.md]
+python benchmarks/bench.py [--quick] [--out docs/results/benchmarks.md]
 """
 
 import argparse
@@ -24,7 +24,7 @@ from cases import Steps, fair, interleaved, quiet, regular, seconds
 import d3gd
 from d3gd.kernels.threads import cores
 
-OUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+OUT = Path(__file__).parent.parent / "docs" / "results" / "benchmarks.md"
 RIVALS = {"plain NumPy": 4, "decent-bench, DGD": 12, "disropt, SubgradientMethod": 200}
 
 

@@ -1,6 +1,6 @@
 """What the weights bring to the correction: fixed, balanced, planned for mixing, and planned from data.
 
-    python -m studies.ablation            # all of it, into docs/study/ablation.md
+    python -m studies.ablation            # all of it, into docs/results/study/ablation.md
     python -m studies.ablation --seeds 1  # a look
 
 Every cell runs the same correction on four kinds of weights. Ratios are to Di-DGD on Metropolis weights at the same
@@ -30,7 +30,7 @@ from studies.plan import DATA, ITERATIONS, NETWORKS
 STEPS = (0.1, 0.5)
 BATCHES = (None, 16)
 METRICS = ("stationarity", "disagreement")
-TABLE = Path("docs/study/ablation.md")
+TABLE = Path("docs/results/study/ablation.md")
 
 
 def variants(graph: Digraph, step: float) -> Mapping[str, tuple[Algorithm[Any], CSR | None]]:

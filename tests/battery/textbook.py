@@ -311,7 +311,7 @@ def QGMomentum(setting, A, C, gradients, X, T):
 
 
 def PerronD3GD(setting, A, C, gradients, X, T):
-    """The recursion of docs/perron.md, for the weights that agents chose; plans have their own tests."""
+    """The recursion of docs/explanation/perron.md, for the weights that agents chose; plans have their own tests."""
     pi, gamma = perron(A)[:, None], setting.step_size
     first, last = gains(A) if setting.correct else (0.0, 0.0)
     V, path = np.zeros_like(X), [X]

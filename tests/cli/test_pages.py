@@ -19,10 +19,11 @@ Command = Callable[..., Outcome]
 ROOT = Path(__file__).parents[2]
 PATHS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benchmarks/page.md"]
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(PATHS)}
-# docs/topologies.md has a test of its own, which also uses the files that its code writes.
-RUN = [page for page in PAGES if page != "docs/topologies.md"]
+# docs/howto/topologies.md has a test of its own, which also uses the files that its code writes.
+RUN = [page for page in PAGES if page != "docs/howto/topologies.md"]
 # Of generated pages, and of a changelog, names may be those of another day.
-CURRENT = [page for page in PAGES if page != "CHANGELOG.md" and not page.startswith(("docs/study/", "docs/compare/"))]
+OTHER_DAYS = ("CHANGELOG.md", "docs/results/study/", "docs/results/compare/")
+CURRENT = [page for page in PAGES if not page.startswith(OTHER_DAYS)]
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -84,7 +85,7 @@ def test_code_runs_and_prints_what_is_shown(
 
 
 def test_there_is_code_for_all_that_one_may_bring() -> None:
-    code = "".join(blocks("docs/bring-your-own.md", "python"))
+    code = "".join(blocks("docs/howto/bring-your-own.md", "python"))
     for name in ("from_edges", "from_networkx", "weights=A", "from_functions", "problems.Problem)", "def step"):
         assert name in code
 
@@ -98,7 +99,7 @@ def test_commands_are_understood(page: str) -> None:
 
 def test_the_commands_work_one_after_the_other(d3gd: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    page = "docs/commands.md"
+    page = "docs/tutorial/commands.md"
     (links,), (settings,) = blocks(page, "csv"), blocks(page, "toml")
     Path("links.csv").write_text(links)
     Path("sites.toml").write_text(settings)
@@ -117,7 +118,7 @@ def test_the_commands_work_one_after_the_other(d3gd: Command, tmp_path: Path, mo
 def test_links_lead_to_files_and_headings(page: str) -> None:
     path = ROOT / page
     if page == "benchmarks/page.md":
-        path = ROOT / "docs/benchmarks.md"  # what it becomes
+        path = ROOT / "docs/results/benchmarks.md"  # what it becomes
     targets = re.findall(r"\]\(([^)\s]+)\)", prose(page)) + re.findall(r'src="([^"]+)"', prose(page))
     for target in targets:
         if "://" in target:
@@ -150,9 +151,9 @@ def places(page: str) -> Iterator[tuple[str, list[str]]]:
             yield file, re.findall(r"`([\w.]+)`", names)
 
 
-@pytest.mark.parametrize(("page", "least"), [("docs/conventions.md", 15), ("docs/walkthrough.md", 20)])
+@pytest.mark.parametrize(("page", "least"), [("reference/conventions.md", 15), ("explanation/walkthrough.md", 20)])
 def test_names_of_the_code_are_where_tables_say(page: str, least: int) -> None:
-    found = list(places(page))
+    found = list(places(f"docs/{page}"))
     assert len(found) > least
     for file, names in found:
         source = (ROOT / "src/d3gd" / file).read_text(encoding="utf-8")
@@ -162,7 +163,7 @@ def test_names_of_the_code_are_where_tables_say(page: str, least: int) -> None:
 
 
 def test_the_table_of_claims_has_the_form_of_its_script() -> None:
-    spec = importlib.util.spec_from_file_location("claims_table", ROOT / "docs/claims_table.py")
+    spec = importlib.util.spec_from_file_location("claims_table", ROOT / "docs/scripts/claims_table.py")
     assert spec is not None
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
@@ -170,6 +171,7 @@ def test_the_table_of_claims_has_the_form_of_its_script() -> None:
     one = {"label": "D3GD (global)", "shown": "29.0 % [27.1, 30.7]"}
     claim = {"claim": "C", "measure": "M", "paper": "30 %", "ours": [one], "verdict": "partly"}
     header, rule, row = script.table({"seeds": list(range(10)), "claims": [claim]}).splitlines()
-    shown = PAGES["docs/reproduction.md"].split("<!-- claims -->")[1].split("<!-- /claims -->")[0].strip().splitlines()
+    page = PAGES["docs/results/reproduction.md"]
+    shown = page.split("<!-- claims -->")[1].split("<!-- /claims -->")[0].strip().splitlines()
     assert shown[:2] == [header, rule]
     assert row == "| C<br><sub>M</sub> | 30 % | global: 29.0 % [27.1, 30.7] | partly |"

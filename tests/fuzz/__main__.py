@@ -67,7 +67,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--family", action="append", choices=[*SHARES, "ranks"], help="only this one; may be repeated")
     parser.add_argument("--only", action="append", metavar="FAMILY:SEED", help="repeat this case; may be repeated")
-    parser.add_argument("--out", type=Path, help="a page whose table of counts to replace, such as docs/fuzz.md")
+    parser.add_argument("--out", type=Path, help="the page whose table of counts to replace, like docs/results/fuzz.md")
     parser.add_argument("--verbose", action="store_true", help="print every failure as it happens")
     return parser.parse_args()
 

@@ -62,7 +62,7 @@ def case(case: Case) -> str:
         Path(f"rank{rank}.toml").write_text(controls.toml(content))
     outcome = _launched("--out", "run", "--timeout", "20")
     if what == "nothing":
-        # Metrics are sums over ranks: equal to rounding only, as docs/distributed.md says.
+        # Metrics are sums over ranks: equal to rounding only, as docs/howto/distributed.md says.
         if outcome.code != 0 or not controls.same(Result.load("run"), controls.result("noisy"), rounding=1e-12):
             silent(f"two ranks differ from one process: {outcome.err}")
         return RIGHT

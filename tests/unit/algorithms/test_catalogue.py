@@ -46,20 +46,20 @@ def test_a_class_that_lacks_a_name_is_not_left_out_silently(monkeypatch):
 
 @pytest.fixture(scope="module")
 def pages():
-    return runpy.run_path(str(DOCS / "methods_pages.py"))
+    return runpy.run_path(str(DOCS / "scripts/methods_pages.py"))
 
 
 @pytest.mark.parametrize("name", catalogue.methods())
 def test_every_method_has_the_page_that_its_class_says(name, pages):
     path = DOCS / "methods" / f"{name}.md"
-    assert path.exists(), "run python docs/methods_pages.py"
+    assert path.exists(), "run python docs/scripts/methods_pages.py"
     text = path.read_text(encoding="utf-8")
-    assert text == pages["page"](name, catalogue.methods()[name], text), "run python docs/methods_pages.py"
+    assert text == pages["page"](name, catalogue.methods()[name], text), "run python docs/scripts/methods_pages.py"
 
 
 def test_the_index_lists_every_method(pages):
     text = (DOCS / "methods/README.md").read_text(encoding="utf-8")
-    assert text == pages["index"](), "run python docs/methods_pages.py"
+    assert text == pages["index"](), "run python docs/scripts/methods_pages.py"
 
 
 def test_writing_a_page_again_keeps_its_comparison(pages):

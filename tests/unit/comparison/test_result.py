@@ -201,7 +201,7 @@ def test_every_methods_page_gets_its_own_rows_and_once(tmp_path, blank):
     (pages / "perron_d3gd.md").write_text("# PerronD3GD\n\n<!-- comparison -->\n\nold\n\n<!-- /comparison -->\n\nend\n")
     (pages / "dgd.md").write_text("# DGD\n\n<!-- comparison -->\n")
     (pages / "about.md").write_text("nothing")
-    script = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "method_rows.py"))
+    script = runpy.run_path(str(Path(__file__).parents[3] / "docs/scripts/method_rows.py"))
     for _ in range(2):
         script["main"](pages, [tmp_path / "compare" / "ring" / "compare.json"])
         text = (pages / "perron_d3gd.md").read_text()

@@ -9,7 +9,7 @@ import pytest
 import d3gd
 from d3gd.config.experiment import load
 
-PAGE = (Path(__file__).parents[3] / "docs/topologies.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/howto/topologies.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:

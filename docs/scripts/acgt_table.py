@@ -1,4 +1,4 @@
-"""Print the table on AC-GT of docs/topologies.md: python docs/acgt_table.py (twenty minutes or so).
+"""Print the table on AC-GT of docs/howto/topologies.md: python docs/scripts/acgt_table.py (twenty minutes or so).
 
 Bytes until the stationarity has fallen to a share of its start. Every arm has its own step, of one grid for all, that
 was best on seeds that are not reported.
@@ -43,7 +43,7 @@ def geometric(seed: int) -> d3gd.Digraph:
 
 
 def small_geometric(seed: int) -> d3gd.Digraph:
-    """Return one like those of docs/compare."""
+    """Return one like those of docs/results/compare."""
     return d3gd.graphs.random_geometric(20, 0.4, spread=0.0, seed=seed)
 
 

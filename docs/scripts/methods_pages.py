@@ -1,4 +1,4 @@
-"""Write one page per method from its docstring, and their index: python docs/methods_pages.py.
+"""Write one page per method from its docstring, and their index: python docs/scripts/methods_pages.py.
 
 What is between the two `comparison` comments of a page is kept. Numbers sent are counted in a run.
 """
@@ -16,15 +16,15 @@ import numpy as np
 import d3gd
 from d3gd.algorithms import catalogue
 
-FOLDER = Path(__file__).parent / "methods"
+FOLDER = Path(__file__).parents[1] / "methods"
 _COMPARISON = re.compile(r"<!-- comparison -->\n.*?<!-- /comparison -->", re.DOTALL)
 _EMPTY = "<!-- comparison -->\n<!-- /comparison -->"
 _SECTIONS = ("Args:", "Example:", "References:")
 
 WHEN = {
     "ACGT": "On undirected networks with several links per agent, if bytes matter more than rounds: it tracks "
-    "gradients for less than half of DIGing's bytes, [as measured](../topologies.md#ac-gt). `ExactDiffusion` needs "
-    "fewer on some problems.",
+    "gradients for less than half of DIGing's bytes, [as measured](../howto/topologies.md#ac-gt). `ExactDiffusion` "
+    "needs fewer on some problems.",
     "Centralized": "Never on a network: it is the baseline, a method with perfect and free mixing.",
     "D3GD": "To reproduce the paper, or to study weights that adapt to data. `PerronD3GD` is better at the same task.",
     "DGD": "On undirected networks, if some bias is acceptable or the step size decays; the simplest method.",
@@ -166,7 +166,7 @@ def page(name: str, method: type[Any], old: str = "") -> str:
         for label, value in [
             ("agents must know", needs(method)),
             ("with a constant step and exact gradients, converges", ends(method)),
-            ("[conditions](../conditions.md) survived without bias", survives(method)),
+            ("[conditions](../howto/conditions.md) survived without bias", survives(method)),
             ("numbers per link and iteration", sent(method)),
             ("code", f"`{method.__module__}`"),
         ]
@@ -188,10 +188,10 @@ def index() -> str:
         "gradient. *Numbers per link* is what a link carries per iteration, with d the length of a model and n the",
         "number of agents, on a network where every message arrives. It includes neither surveys at the start nor the",
         "floods of PerronD3GD's planned rule; ACGT sends nothing on pruned links. *Agents must know* is explained in",
-        "[compare.md](../compare.md#how-to-read-the-table); which method to use, in the",
+        "[compare.md](../howto/compare.md#how-to-read-the-table); which method to use, in the",
         "[README](../../README.md#which-method).",
         "",
-        "`python docs/methods_pages.py` writes these pages from the docstrings, except what is between their",
+        "`python docs/scripts/methods_pages.py` writes these pages from the docstrings, except what is between their",
         "`comparison` comments.",
         "",
         "| method | agents must know | with a constant step, converges | numbers per link |",

@@ -1,4 +1,4 @@
-"""Print the table of docs/distributed.md: what it costs agents to find out the whole network."""
+"""Print the table of docs/howto/distributed.md: what it costs agents to find out the whole network."""
 
 from math import log
 

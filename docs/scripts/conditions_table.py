@@ -1,4 +1,4 @@
-"""Print the table of docs/conditions.md: where each method ends under conditions, as its step size falls."""
+"""Print the table of docs/howto/conditions.md: where each method ends under conditions, as its step size falls."""
 
 import sys
 from collections.abc import Callable

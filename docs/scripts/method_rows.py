@@ -1,6 +1,6 @@
 """Write each method's rows of comparisons into its page, between the comparison markers.
 
-python docs/method_rows.py docs/methods docs/compare/directed/compare.json docs/compare/undirected/compare.json
+python docs/scripts/method_rows.py docs/methods docs/results/compare/*/compare.json
 """
 
 import json
@@ -26,7 +26,7 @@ def section(page: str, comparisons: list[tuple[str, dict[str, Any]]]) -> str:
             lines = [content["markdown"]["header"], ["---"] * len(rows[0]), *rows]
             table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
             about = f"{content['title']}, {len(content['seeds'])} seeds"
-            links = f"[all methods]({link}), [how to read it](../compare.md#how-to-read-the-table)"
+            links = f"[all methods]({link}), [how to read it](../howto/compare.md#how-to-read-the-table)"
             parts.append(f"On {about} ({links}):\n\n{table}")
     return "\n\n".join(parts)
 

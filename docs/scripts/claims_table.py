@@ -1,4 +1,4 @@
-"""Print the claims of a reproduction as a table, for docs/reproduction.md: give it results/claims.json."""
+"""Print the claims of a reproduction as a table, for docs/results/reproduction.md: give it results/claims.json."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The table of docs/sites.md on neighbours that lie: python docs/trust_table.py.
+"""The table of docs/howto/sites.md on neighbours that lie: python docs/scripts/trust_table.py.
 
 Six sites, as threads on the loopback interface, learn digits with label skew; one of them sends something else than its
 model. The accuracy is the mean of the five honest sites', on all classes.
@@ -19,7 +19,7 @@ from d3gd.sites.init import Link, write_sites
 from d3gd.sites.run import run
 from d3gd.sites.settings import load
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples" / "sites"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "sites"))
 from run import write_table
 
 NAMES, LIAR, ITERATIONS = "abcdef", "f", 400

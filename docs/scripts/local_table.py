@@ -1,4 +1,4 @@
-"""Print the table of docs/torch.md on local optimizers: python docs/local_table.py (a minute or so)."""
+"""Print the table of docs/howto/torch.md on local optimizers: python docs/scripts/local_table.py (a minute or so)."""
 
 import numpy as np
 

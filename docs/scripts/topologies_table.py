@@ -1,4 +1,4 @@
-"""Print the table of docs/topologies.md: python docs/topologies_table.py (ten minutes or so)."""
+"""Print the table of docs/howto/topologies.md: python docs/scripts/topologies_table.py (ten minutes or so)."""
 
 from collections.abc import Iterator
 
