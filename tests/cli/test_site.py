@@ -10,7 +10,8 @@ import pytest
 from d3gd.sites import doctor
 from d3gd.sites.keys import generate
 from d3gd.sites.settings import load
-from tests.helpers.sites import folders, hubs, ports
+from tests.helpers.ports import ports
+from tests.helpers.sites import folders, hubs
 
 LINKS = "source,target,address\na,b,127.0.0.1:{}\nb,a,127.0.0.1:{}\n"
 COMMON = """

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.helpers.launching import ROOT, require
-from tests.helpers.sites import ports
+from tests.helpers.ports import ports
 
 pytestmark = pytest.mark.xdist_group("launches")
 

@@ -7,18 +7,17 @@ which takes longer than most tests.
 import os
 import runpy
 import signal
-import socket
 import sys
 import time
 from importlib import import_module
+
+from tests.helpers.ports import ports
 
 
 def main(ranks, *words):
     for name in ("d3gd.engine", "d3gd.problems", "d3gd.torch"):
         import_module(name)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = ports(1)
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
     running = {copied(rank, words) for rank in range(ranks)}
     code = 0

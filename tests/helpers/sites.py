@@ -1,11 +1,11 @@
 """Sites on the loopback interface."""
 
-import socket
 import threading
 from contextlib import ExitStack, contextmanager
 
 from d3gd.sites.init import Link, write_sites
 from d3gd.sites.settings import load
+from tests.helpers.ports import ports
 
 RING = [("a", "b"), ("b", "c"), ("c", "a")]
 SIX = [*zip("abcdef", "bcdefa", strict=True), ("a", "d"), ("c", "f"), ("e", "b")]
@@ -25,15 +25,6 @@ batch = 4
 {algorithm}
 """
 AVERAGED = 'kind = "DiDGD"\nstep_size = 0.1\naveraged = true'
-
-
-def ports(count):
-    """Free ports; the sockets are closed together, so that no two are the same."""
-    with ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in found:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in found]
 
 
 def folders(out, edges=RING, *, iterations=40, algorithm=AVERAGED, more="patience = inf", dials=None):

@@ -18,7 +18,8 @@ import d3gd
 from d3gd.sites.collect import collected
 from d3gd.sites.settings import load
 from tests.helpers.launching import ROOT
-from tests.helpers.sites import folders, ports
+from tests.helpers.ports import ports
+from tests.helpers.sites import folders
 from tests.soak import proxy
 
 NAMES = "abcdefgh"

@@ -21,7 +21,7 @@ def test_every_site_gets_a_folder_with_its_own_data(hosts, tmp_path):
     sizes = []
     for agent, folder in enumerate(folders):
         plan = load(folder / "site.toml")
-        assert plan.settings.bind.startswith("tcp://*:7001" if hosts else "tcp://127.0.0.1:4731")
+        assert plan.settings.bind.startswith("tcp://*:7001" if hosts else "tcp://127.0.0.1:731")
         problem = plan.problem(np.array([agent]), 4)
         assert (problem.agents, problem.dim) == (1, 650)
         assert problem.accuracies(np.zeros((1, 650))) is not None

@@ -10,7 +10,7 @@ from d3gd.errors import D3GDError, TransportError
 from d3gd.transports import base, connect
 from d3gd.transports.threads import on_threads
 from tests.helpers.launching import require
-from tests.helpers.sites import ports
+from tests.helpers.ports import ports
 
 
 def around(rank, k):
