@@ -3,6 +3,7 @@
 # make fuzz        attacks on settings, files, folders, arguments and ranks, counted in docs/results/fuzz.md (QUICK=1 for a tenth)
 # make fuzz-properties   the property tests with new draws, FUZZ times as many (30 by default)
 # make study       the study of PerronD3GD, into docs/results/study (QUICK=1 for minutes instead of half an hour)
+# make docs        the documentation as a site, into build/site; warnings and broken links are errors
 # make bench       targets of speed and memory, measured, into docs/results/benchmarks.md (QUICK=1 for fewer repeats)
 # make soak        eight sites on a bad network, killed and restarted at random, for MINUTES (10 by default)
 # make audit       the pinned versions against known vulnerabilities; needs a network
@@ -22,7 +23,7 @@ SEEDS  ?= 10
 FUZZ   ?= 30
 MINUTES ?= 10
 
-.PHONY: reproduce study bench soak fuzz fuzz-properties test lint types suite audit clean
+.PHONY: reproduce docs study bench soak fuzz fuzz-properties test lint types suite audit clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
@@ -30,6 +31,10 @@ reproduce: $(VENV)/.core
 study: $(VENV)/.dev
 	$(BIN)/python -m studies $(if $(QUICK),--quick --out study-quick,--out docs/results/study)
 	$(BIN)/python -m studies.ablation $(if $(QUICK),--seeds 1 --out study-quick/ablation.md)
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -E -c docs . build/site
+	$(BIN)/python docs/scripts/links.py build/site
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)
@@ -64,6 +69,10 @@ $(VENV)/.dev: $(VENV)/.core
 	$(PIP) -e '.[$(EXTRAS)]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) -e '.[docs]'
+	touch $@
+
 # Without an answer pip-audit prints nothing to its standard output; with one, what it found.
 audit: $(AUDIT)/.done
 	@if found=$$($(AUDIT)/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt \
@@ -78,4 +87,4 @@ $(AUDIT)/.done:
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(AUDIT) .venv-rivals $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) .venv-rivals build $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,62 @@
+"""The site builds without a warning, holds everything, and needs no network to be read."""
+
+import re
+import subprocess
+import sys
+import zlib
+from importlib.util import find_spec
+
+import pytest
+
+from tests.docs.conftest import ROOT
+
+
+def test_links_that_lead_nowhere_are_found(script, tmp_path):
+    (tmp_path / "a.html").write_text('<a href="b.html#here">x</a> <a href="b.html#there">x</a> <a href="c.html">x</a>')
+    (tmp_path / "b.html").write_text('<h1 id="here">B</h1> <img src="lost.png"> <a href="https://example.org/x">x</a>')
+    assert script("links")["broken"](tmp_path) == ["a.html: b.html#there", "a.html: c.html", "b.html: lost.png"]
+
+
+def test_the_navigation_is_that_of_the_lists(script):
+    text = "# T\n\n## First\n\n- [A](a/b.md): words, and [another](c.md).\n\nSee [this](d.md).\n"
+    assert script("contents")["sections"](text) == [("First", ["a/b"])]
+    assert script("contents")["with_navigation"]("docs/other", text) == text
+    assert ":caption: First\n\na/b\n" in script("contents")["with_navigation"]("docs/index", text)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    if find_spec("sphinx") is None or find_spec("furo") is None or find_spec("torch") is None:
+        pytest.skip("the site needs Sphinx: make docs builds it, or pip install 'd3gd[docs,torch]'")
+    out = tmp_path_factory.mktemp("site")
+    words = ["-q", "-W", "--keep-going", "-E", "-D", "nb_execution_mode=off", "-c", "docs", "."]
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", *words, out],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    return out
+
+
+def test_every_link_of_the_site_leads_somewhere(site, script):
+    assert script("links")["broken"](site) == []
+    assert len(list(site.rglob("*.html"))) > 50
+
+
+def test_every_public_name_is_in_its_index(site, script):
+    api = script("api")
+    inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
+    indexed = set(re.findall(r"^(\S+) py:", inventory, re.MULTILINE))
+    pages = (ROOT / "docs/reference/api").glob("*.md")
+    assert {name for page in pages for name in api["shown"](page.read_text(encoding="utf-8"))} <= indexed
+
+
+def test_the_site_loads_nothing_from_elsewhere(site):
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(?:https?:)?//[^"]+"', text) == [], page
+    assert "<math" in (site / "docs/methods/PerronD3GD.html").read_text(encoding="utf-8")
