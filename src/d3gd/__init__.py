@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from d3gd.algorithms.extra import EXTRA
     from d3gd.algorithms.frost import FROST
     from d3gd.algorithms.frsd import FRSD
-    from d3gd.algorithms.local import AdamW, Local, Momentum
+    from d3gd.algorithms.local import Local
+    from d3gd.algorithms.optimizers import AdamW, Momentum
     from d3gd.algorithms.perron import PerronD3GD
     from d3gd.algorithms.pulm import PULMDGD
     from d3gd.algorithms.push_diging import PushDIGing
@@ -38,7 +39,7 @@ __version__ = "0.1.0"
 # Imported at first use, so that `import d3gd` and `d3gd --help` do not load modules that they do not need.
 _HOMES = {
     "ACGT": "algorithms.acgt",
-    "AdamW": "algorithms.local",
+    "AdamW": "algorithms.optimizers",
     "Algorithm": "algorithms.base",
     "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
@@ -53,7 +54,7 @@ _HOMES = {
     "FROST": "algorithms.frost",
     "FRSD": "algorithms.frsd",
     "Local": "algorithms.local",
-    "Momentum": "algorithms.local",
+    "Momentum": "algorithms.optimizers",
     "PULMDGD": "algorithms.pulm",
     "PerronD3GD": "algorithms.perron",
     "PushDIGing": "algorithms.push_diging",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.distributed.received import Received
 from d3gd.errors import SettingsError
@@ -137,6 +137,10 @@ class ACGT(Algorithm[ACGTState]):
         a = np.where(kept, 1 / (1 + most), 0.0)
         a[net.loops] = 1 - net.reduce(a)
         return a
+
+    def heading(self, net: Network, s: ACGTState, k: int) -> Heading:
+        """The tracker steers."""
+        return Heading(1.0, s.tracker.steering)
 
     def weights(self, net: Network, s: ACGTState) -> Floats:
         """Return the weights of the coming iteration."""

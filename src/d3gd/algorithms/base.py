@@ -38,6 +38,17 @@ class Models(NamedTuple):
     x: PerAgent  # (agents, d)
 
 
+class Heading(NamedTuple):
+    r"""How a step moves each agent's model, before mixing, as a function of its gradient.
+
+    The displacement is :math:`-\gamma (f_i g_i + o_i)`: the gradient with a factor, and an offset by which corrections
+    and trackers steer the agent towards the common goal. At a fixed point of an exact method it is zero.
+    """
+
+    factor: Floats | float  # f, (agents, 1)
+    offset: Floats | float  # o, (agents, d)
+
+
 class Algorithm(Generic[S]):
     """A method: frozen settings, an explicit state, and a step without side effects.
 
@@ -121,6 +132,13 @@ class Algorithm(Generic[S]):
                 ``gradient(x)`` at other points, any number of times. Earlier messages are in flight meanwhile.
             s: The state before iteration ``k``.
             k: The iteration.
+        """
+        raise NotImplementedError
+
+    def heading(self, net: Network, s: S, k: int) -> Heading:
+        """Return how the step of iteration ``k`` moves models before mixing, known before its gradients are.
+
+        Methods that have it can take several local steps per exchange (:class:`d3gd.Local`); it has no default.
         """
         raise NotImplementedError
 

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
 from d3gd.arrays import Floats
 from d3gd.distributed.received import Received
 from d3gd.network import Network
@@ -107,6 +107,10 @@ class D3GD(Algorithm[D3GDState]):
     def init(self, net: Network, x0: Floats) -> D3GDState:
         r"""Start from ``x0``, the unit vectors and :math:`\bar A^0 = A^0`."""
         return D3GDState(x=x0, Y=self._scale.init(net, x0), abar=net.a0, sums=self._sums.init(net, x0))
+
+    def heading(self, net: Network, s: D3GDState, k: int) -> Heading:
+        """Descend along the rescaled gradient."""
+        return Heading(1 / (net.n * self._scale.own(net, s.Y)), 0.0)
 
     def weights(self, net: Network, s: D3GDState) -> Floats:
         r"""Return :math:`A = (1-\delta) \bar A + \delta A^0`."""

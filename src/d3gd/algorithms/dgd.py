@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from d3gd.algorithms.base import Algorithm, Gradient, Models
+from d3gd.algorithms.base import Algorithm, Gradient, Heading, Models
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at
 from d3gd.validation import one_of, positive
@@ -62,3 +62,7 @@ class DGD(Algorithm[Models]):
         sent = net.exchange(x=s.x)
         g = gradient()  # while messages are in flight
         return Models(net.mix(net.a0, sent.x) - gamma * g)
+
+    def heading(self, net: Network, s: Models, k: int) -> Heading:
+        """Descend along the gradient."""
+        return Heading(1.0, 0.0)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-from d3gd.algorithms.base import Algorithm, Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.errors import SettingsError
@@ -115,6 +115,10 @@ class DiDGD(Algorithm[DiDGDState]):
         y = net.precise(scale.own(net, s.Y))
         x = descended(net, net.mix(net.a0, sent.x), g, y, gamma=now.gamma, n=net.n)
         return DiDGDState(x=x, Y=scale.end(net, Y, sent, now))
+
+    def heading(self, net: Network, s: DiDGDState, k: int) -> Heading:
+        """Descend along the rescaled gradient."""
+        return Heading(1 / (net.n * self._scale.own(net, s.Y)), 0.0)
 
     def scale(self, net: Network, s: DiDGDState) -> Floats:
         """Return :math:`[y_i]_i`."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.tracker import Tracker, untracked
@@ -96,3 +96,7 @@ class DIGing(Algorithm[DIGingState]):
         x = mixed + ball if after else mixed - along + ball
         tracker = Tracker(net.mix(net.a0, sent.s, double=True) + net.residual(tracked, message), g)
         return DIGingState(x=x, tracker=tracker, was=s.x)
+
+    def heading(self, net: Network, s: DIGingState, k: int) -> Heading:
+        """The tracker steers, and momentum does."""
+        return Heading(1.0, s.tracker.steering - self.momentum / at(self.step_size, k) * (s.x - s.was))

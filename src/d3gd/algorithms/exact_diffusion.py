@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at
@@ -72,6 +72,10 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
         x = net.precise(new)
         # Rounding errors of phi and x are subtracted from psi too, so that the sum of x - psi does not drift.
         return ExactDiffusionState(x=x, psi=psi - net.residual(phi, message) - net.residual(new, x))
+
+    def heading(self, net: Network, s: ExactDiffusionState, k: int) -> Heading:
+        """The last correction steers."""
+        return Heading(1.0, (s.psi - s.x) / at(self.step_size, k))
 
     def weights(self, net: Network, s: ExactDiffusionState) -> Floats:
         """Return the weights in use, (I + W) / 2."""

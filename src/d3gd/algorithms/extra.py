@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at
@@ -72,3 +72,7 @@ class EXTRA(Algorithm[EXTRAState]):
         x = net.precise(new)
         # Rounding errors of x are subtracted from m too, so that the sum of x - m does not drift.
         return EXTRAState(x=x, m=(s.x + mixed) / 2 - push - net.residual(new, x))
+
+    def heading(self, net: Network, s: EXTRAState, k: int) -> Heading:
+        """What is subtracted steers."""
+        return Heading(1.0, (s.m - s.x) / at(self.step_size, k))

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.base import Now
@@ -122,6 +122,10 @@ class FROST(Algorithm[FROSTState]):
         x = mixed if after else mixed - push
         tracker = Tracker(net.mix(now.a, sent.s, double=True) + net.residual(tracked, message), scaled)
         return s._replace(x=x, tracker=tracker, Y=scale.end(net, Y, sent, now))
+
+    def heading(self, net: Network, s: FROSTState, k: int) -> Heading:
+        """The tracker steers."""
+        return Heading(1 / (net.n * self._scale.own(net, s.Y)), s.tracker.steering / net.n)
 
     def weights(self, net: Network, s: FROSTState) -> Floats:
         """Return the weights in use."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.updates import corrected, correction
@@ -82,6 +82,10 @@ class FRSD(Algorithm[FRSDState]):
         v = correction(net, s.v, s.x, mixed, rate=self.gain / gamma)
         x = corrected(net, mixed, g, v, net.own(s.Y), gamma=gamma, n=net.n)
         return FRSDState(x=net.precise(x), v=v, Y=net.mix(net.a0, sent.Y))
+
+    def heading(self, net: Network, s: FRSDState, k: int) -> Heading:
+        """The correction steers."""
+        return Heading(1 / (net.n * net.own(s.Y)), s.v)
 
     def scale(self, net: Network, s: FRSDState) -> Floats:
         """Return :math:`[y_i]_i`."""

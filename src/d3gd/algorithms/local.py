@@ -1,125 +1,31 @@
-"""Momentum or AdamW at every agent, under any method."""
+"""Local optimizers and local steps between exchanges, under any method."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Draw, Gradient, Needs
+from d3gd.algorithms.around import Around
+from d3gd.algorithms.base import Algorithm, Draw, Gradient, Heading
+from d3gd.algorithms.optimizers import AdamW, Momentum, Optimizer
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.errors import SettingsError
 from d3gd.network import Network
+from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
-from d3gd.validation import is_number, normalize, within
+from d3gd.validation import count, within
 
 
-class Optimizer(Protocol):
-    """An optimizer of one agent: a direction from its gradients."""
-
-    unbiased: bool
-
-    def init(self, x0: Floats) -> Any:
-        """Return the state before the first iteration."""
-
-    def direction(self, s: Any, x: Floats, g: Floats, k: int) -> tuple[Any, Floats]:
-        """Return the next state, and the direction that takes the place of the gradients ``g`` at ``x``."""
+class Nothing(NamedTuple):
+    """The state of what is not used."""
 
 
-class Moment(NamedTuple):
-    """The state of :class:`Momentum`."""
+class Outer(NamedTuple):
+    """The state of the outer momentum."""
 
-    m: PerAgent  # (agents, d)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Momentum:
-    r"""SGD with momentum, as ``torch.optim.SGD`` has it.
-
-    .. math::
-        m_i^{k+1} = \mu m_i^k + g_i^k + \lambda x_i^k, \qquad d_i^k = m_i^{k+1}
-
-    or, with Nesterov's momentum, :math:`d_i^k = g_i^k + \lambda x_i^k + \mu m_i^{k+1}`.
-
-    Args:
-        momentum: :math:`\mu`.
-        nesterov: Whether to use Nesterov's momentum.
-        weight_decay: :math:`\lambda`.
-    """
-
-    momentum: float = 0.9
-    nesterov: bool = False
-    weight_decay: float = 0.0
-
-    unbiased = True
-
-    def __post_init__(self) -> None:
-        normalize(self)
-        within("momentum", self.momentum, 0, 1)
-        _require_decay(self.weight_decay)
-
-    def init(self, x0: Floats) -> Moment:
-        """Start from zero."""
-        return Moment(np.zeros_like(x0))
-
-    def direction(self, s: Moment, x: Floats, g: Floats, k: int) -> tuple[Moment, Floats]:
-        """Accumulate."""
-        g = g + self.weight_decay * x
-        m = self.momentum * s.m + g
-        return Moment(m), g + self.momentum * m if self.nesterov else m
-
-
-class Moments(NamedTuple):
-    """The state of :class:`AdamW`."""
-
-    m: PerAgent  # (agents, d)  averages of gradients
-    v: PerAgent  # (agents, d)  averages of their squares
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdamW:
-    r"""Adam with decoupled weight decay, as ``torch.optim.AdamW`` has it.
-
-    .. math::
-        m_i^{k+1} &= \beta_1 m_i^k + (1 - \beta_1) g_i^k, \qquad
-        v_i^{k+1} = \beta_2 v_i^k + (1 - \beta_2) (g_i^k)^2, \\
-        d_i^k &= \frac{m_i^{k+1} / (1 - \beta_1^{k+1})}{\sqrt{v_i^{k+1} / (1 - \beta_2^{k+1})} + \epsilon}
-        + \lambda x_i^k
-
-    Where agents have different data, their gradients at a common model differ, and so do the scales by which they are
-    divided: directions then sum to zero elsewhere than gradients do. No correction removes that bias.
-
-    Args:
-        betas: :math:`\beta_1` and :math:`\beta_2`.
-        eps: :math:`\epsilon`.
-        weight_decay: :math:`\lambda`.
-    """
-
-    betas: tuple[float, float] = (0.9, 0.999)
-    eps: float = 1e-8
-    weight_decay: float = 0.01
-
-    unbiased = False
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.betas, list | tuple) and len(self.betas) == 2):
-            raise SettingsError(f"betas = {self.betas!r}: it must be two numbers in [0, 1), such as (0.9, 0.999)")
-        normalize(self)
-        for beta in self.betas:
-            within("betas", beta, 0, 1)
-        within("eps", self.eps, 0, np.inf, closed="()")
-        _require_decay(self.weight_decay)
-
-    def init(self, x0: Floats) -> Moments:
-        """Start from zero."""
-        return Moments(np.zeros_like(x0), np.zeros_like(x0))
-
-    def direction(self, s: Moments, x: Floats, g: Floats, k: int) -> tuple[Moments, Floats]:
-        """Average, and divide by the scale."""
-        first, second = self.betas
-        m, v = first * s.m + (1 - first) * g, second * s.v + (1 - second) * g * g
-        scale = np.sqrt(v / (1 - second ** (k + 1))) + self.eps
-        return Moments(m, v), m / (1 - first ** (k + 1)) / scale + self.weight_decay * x
+    q: PerAgent  # (agents, d)  the average movement of mixed models, per unit of the step size
 
 
 class LocalState(NamedTuple):
@@ -127,99 +33,174 @@ class LocalState(NamedTuple):
 
     method: Any
     optimizer: Any
+    outer: Nothing | Outer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Local(Algorithm[LocalState]):
-    r"""A method whose agents descend by an optimizer of their own.
+class Local(Around[LocalState]):
+    r"""A method whose agents take several steps per exchange, descend by an optimizer of their own, or both.
 
-    .. math:: d_i^k = \text{optimizer}_i (g_i^0, \dots, g_i^k)
+    An iteration takes H local steps from the models of the method, with new mini-batches each, and one exchange:
 
-    takes the place of the gradient :math:`g_i^k` in every formula of the method: :math:`\gamma_k d_i^k` is the
-    displacement that the optimizer proposes with learning rate :math:`\gamma_k`. Perron factors scale it, corrections
-    and trackers act on it, per unit of :math:`\gamma`.
+    .. math::
+        x_i^{h+1} = x_i^h - \gamma_k (f_i d_i^h + o_i), \quad h = 0, \dots, H - 1, \qquad
+        \bar d_i = \frac1H \sum_h d_i^h .
 
-    With momentum, an exact method stays exact: at a fixed point :math:`d_i` is a multiple of :math:`g_i`, the same for
-    all agents. AdamW biases the limit wherever agents have different data.
+    :math:`d_i^h` is the gradient at :math:`x_i^h`, or the direction that the optimizer makes of it. The factor
+    :math:`f_i` and the offset :math:`o_i` are the method's (:meth:`d3gd.Algorithm.heading`): with
+    :class:`d3gd.PerronD3GD`, :math:`f_i = 1 / (n \pi_i)` and :math:`o_i` is its correction; where gradients are
+    tracked, what the tracker adds to the agent's own gradient. Then the method takes its step, with step size
+    :math:`H \gamma_k` and :math:`\bar d_i` in place of gradients, so that :math:`x_i^H` is what it would send:
+    Perron factors scale displacements, corrections and trackers act on them, per unit of the step size.
+
+    Offsets steer agents between exchanges, which would drift to their own optima without. An exact method stays exact
+    for every H: at its fixed point :math:`f_i g_i + o_i = 0`, so that no local step moves. Methods without an offset,
+    such as Di-DGD, end the farther from a stationary point the larger H is. With momentum, exact methods stay exact,
+    too: at a fixed point :math:`d_i` is a multiple of :math:`g_i`, the same for all agents. AdamW biases the limit
+    wherever agents have different data.
+
+    With an outer momentum :math:`\mu`, local steps start at :math:`x_i^k - H \gamma_k \mu q_i^k`, and
+    :math:`\mu q_i^k` is added to the displacement, per unit of the step size:
+
+    .. math:: q_i^{k+1} = \mu q_i^k + (1 - \mu) \frac{x_i^k - x_i^{k+1}}{H \gamma_k}, \qquad q_i^0 = 0 .
+
+    That is a Nesterov step on the averaged displacement, as in DiLoCo; like quasi-global momentum it is taken before
+    mixing, since heavy-ball momentum of mixed models is unstable on many directed graphs. At a fixed point q is zero.
 
     Args:
-        method: The method, with the learning rate as its step size, e.g. ``d3gd.PerronD3GD(step_size=0.1)``. It
-            evaluates one gradient per iteration, at its models.
-        optimizer: :class:`Momentum` or :class:`AdamW`.
+        method: The method, with the step size of a local step, e.g. ``d3gd.PerronD3GD(step_size=0.1)``. It evaluates
+            one gradient per iteration, at its models.
+        optimizer: :class:`d3gd.Momentum` or :class:`d3gd.AdamW`; by default gradient descent.
+        every: H, the number of local steps per exchange.
+        outer: :math:`\mu`, the momentum of the averaged displacements; it multiplies the effective step size by
+            :math:`1 / (1 - \mu)`.
 
     Example:
         >>> import d3gd
         >>> graph, problem = d3gd.graphs.ring(6), d3gd.problems.quadratic(agents=6, dim=3, conditioning=50)
         >>> plain = d3gd.PerronD3GD(step_size=0.05)
         >>> faster = d3gd.Local(method=plain, optimizer=d3gd.Momentum(momentum=0.8))
-        >>> ends = [d3gd.run(method, graph, problem, iterations=300).x for method in (plain, faster)]
+        >>> rarer = d3gd.Local(method=plain, every=4)  # a quarter of the messages for the same gradients
+        >>> ends = [d3gd.run(method, graph, problem, iterations=300).x for method in (plain, faster, rarer)]
         >>> [bool(abs(x - problem.optimum).max() < 1e-6) for x in ends]
-        [False, True]
+        [False, True, True]
+
+    References:
+        Liu, Lin, Koloskova and Stich, *Decentralized gradient tracking with local steps*, arXiv 2301.01313, 2023: with
+        ``DIGing(combine="after")`` this is their K-GT, :class:`d3gd.KGT`; Douillard et al., *DiLoCo: distributed
+        low-communication training of language models*, arXiv 2311.08105, 2023, for the outer step.
     """
 
     method: Algorithm[Any]
-    optimizer: Optimizer
+    optimizer: Optimizer | None = None
+    every: int = 1
+    outer: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.method, Algorithm) or isinstance(self.method, Local):
+        if not isinstance(self.method, Algorithm) or isinstance(self.method, Around):
+            hint = "; wrap it first: d3gd.Compressed(method=d3gd.Local(...))" if isinstance(self.method, Around) else ""
             raise SettingsError(
                 f"method is {type(self.method).__name__}; give a method of the library or of your own, such as "
-                "d3gd.PerronD3GD(step_size=0.1)"
+                f"d3gd.PerronD3GD(step_size=0.1){hint}"
             )
-        if not isinstance(self.optimizer, Momentum | AdamW):
+        if not isinstance(self.optimizer, Momentum | AdamW | None):
             raise SettingsError(
                 f"optimizer is {type(self.optimizer).__name__}; give d3gd.Momentum() or d3gd.AdamW(); under "
                 "torchrun any: d3gd.torch.DecentralizedOptimizer(..., local=...)"
             )
-
-    @property
-    def needs(self) -> Needs:
-        """Those of the method."""
-        return self.method.needs
+        count("every", self.every, least=1)
+        within("outer", self.outer, 0, 1)
+        if self.every > 1 or self.outer > 0:
+            require_steerable(self.method)
 
     @property
     def survives(self) -> frozenset[Hardship]:
         """What the method survives, unless the optimizer is biased in any case."""
-        return self.method.survives if self.optimizer.unbiased else frozenset()
+        return self.method.survives if self._unbiased else frozenset()
 
     @property
     def relies_on(self) -> str:
         """The assumption of the method."""
-        return self.method.relies_on if self.optimizer.unbiased else "agents with equal data"
+        return self.method.relies_on if self._unbiased else "agents with equal data"
 
     @property
     def exact(self) -> bool:
         """Whether both are."""
-        return self.method.exact and self.optimizer.unbiased
+        return self.method.exact and self._unbiased
+
+    @property
+    def _unbiased(self) -> bool:
+        return self.optimizer is None or self.optimizer.unbiased
+
+    @cached_property
+    def _per_exchange(self) -> Algorithm[Any]:
+        return per_exchange(self.method, self.every)
 
     def init(self, net: Network, x0: Floats) -> LocalState:
-        """Start both."""
-        return LocalState(self.method.init(net, x0), self.optimizer.init(x0))
-
-    def point(self, s: LocalState) -> Floats:
-        """Return the models of the method."""
-        return self.method.point(s.method)
+        """Start the method and the optimizer."""
+        optimizer = Nothing() if self.optimizer is None else self.optimizer.init(x0)
+        outer = Outer(np.zeros_like(x0)) if self.outer else Nothing()
+        return LocalState(self._per_exchange.init(net, x0), optimizer, outer)
 
     def step(self, net: Network, gradient: Gradient, s: LocalState, k: int) -> LocalState:
-        """Replace the gradient by the direction."""
-        optimizer, d = self.optimizer.direction(s.optimizer, self.point(s), gradient(), k)
-        return LocalState(self.method.step(net, _Given(d), s.method, k), optimizer)
+        """Take the local steps when the method asks for its gradient, and let it step along their mean."""
+        steps = _Steps(self, net, gradient, s, k)
+        method = self._per_exchange.step(net, steps, s.method, k)
+        outer = s.outer
+        if isinstance(outer, Outer):
+            moved = (self.point(s) - self.method.point(method)) / (self.every * steps.gamma)
+            outer = Outer(net.precise(self.outer * outer.q + (1 - self.outer) * moved))
+        return LocalState(method, steps.optimizer, outer)
 
-    def weights(self, net: Network, s: LocalState) -> Floats:
-        """Return those of the method."""
-        return self.method.weights(net, s.method)
-
-    def scale(self, net: Network, s: LocalState) -> Floats | None:
-        """Return that of the method."""
-        return self.method.scale(net, s.method)
+    def heading(self, net: Network, s: LocalState, k: int) -> Heading:
+        """Return that of the method, with its step size for the whole iteration."""
+        return self._per_exchange.heading(net, s.method, k)
 
 
-@dataclass(frozen=True)
-class _Given:
-    """A gradient that has been computed."""
+class Trail:
+    """Local steps between two exchanges.
 
-    d: Floats
+    Args:
+        net: The network.
+        heading: Where they go, given gradients.
+        x: Where they start.
+        gamma: The step size of one of them.
+        total: The sum of the directions so far, and their number, to continue from.
+    """
+
+    def __init__(
+        self, net: Network, heading: Heading, x: Floats, gamma: float, total: tuple[Floats, int] | None = None
+    ) -> None:
+        self._net, self._heading, self._gamma = net, heading, gamma
+        self.x = x
+        self.total, self.count = (np.zeros_like(x), 0) if total is None else total
+
+    def follow(self, d: Floats) -> None:
+        """Take a step along a direction."""
+        self.total, self.count = d if self.count == 0 else self.total + d, self.count + 1
+        self.x = self._net.precise(self.x - self._gamma * (self._heading.factor * d + self._heading.offset))
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of all directions."""
+        return self.total if self.count == 1 else self.total / self.count
+
+
+class _Steps:
+    """The mean direction of an iteration's local steps, in place of a gradient.
+
+    They are taken when the method asks for it: those that send first have messages in flight meanwhile.
+    """
+
+    def __init__(self, local: Local, net: Network, gradient: Gradient, s: LocalState, k: int) -> None:
+        self._local, self._net, self._gradient, self._s, self._k = local, net, gradient, s, k
+        self.optimizer = s.optimizer
+
+    @cached_property
+    def gamma(self) -> float:
+        """The step size of a local step."""
+        return at(self._local.step_size, self._k)
 
     def __call__(self, x: Floats | None = None, *, draw: Draw = "new") -> Floats:
         """Return it, at the models."""
@@ -228,9 +209,54 @@ class _Given:
                 "this method evaluates gradients at other points, where a local optimizer has no direction; run it "
                 "without d3gd.Local"
             )
-        return self.d
+        local, s, here = self._local, self._s, self._local.point(self._s)
+        if local.every == 1 and not local.outer:
+            return self._direction(here, self._gradient(), 0)
+        heading = local.heading(self._net, s, self._k)
+        ahead = local.outer * s.outer.q if isinstance(s.outer, Outer) else None
+        start = here if ahead is None else self._net.precise(here - local.every * self.gamma * ahead)
+        trail = Trail(self._net, heading, start, self.gamma)
+        for h in range(local.every):
+            g = self._gradient() if trail.x is here else self._gradient(trail.x, draw=h)
+            trail.follow(self._direction(trail.x, g, h))
+        return trail.mean if ahead is None else self._net.precise(trail.mean + ahead / heading.factor)
+
+    def _direction(self, x: Floats, g: Floats, h: int) -> Floats:
+        if self._local.optimizer is None:
+            return g
+        step = self._k * self._local.every + h
+        self.optimizer, d = self._local.optimizer.direction(self.optimizer, x, g, step)
+        return d
 
 
-def _require_decay(value: float) -> None:
-    if not is_number(value) or not 0 <= value < np.inf:
-        raise SettingsError(f"weight_decay = {value!r}: it must be a number of at least 0")
+@dataclass(frozen=True)
+class _Times:
+    """A schedule times the number of local steps."""
+
+    schedule: Schedule
+    every: int
+
+    def __call__(self, k: int) -> float:
+        """Return the step size of an iteration."""
+        return self.every * self.schedule(k)
+
+
+def per_exchange(method: Algorithm[Any], every: int) -> Algorithm[Any]:
+    """Return a method with the step size of so many local steps."""
+    if every == 1:
+        return method
+    size: Any = getattr(method, "step_size", None)
+    changed: Algorithm[Any] = replace(method, step_size=_Times(size, every) if callable(size) else every * size)  # type: ignore[type-var]
+    return changed
+
+
+def require_steerable(method: Algorithm[Any]) -> None:
+    """Raise an error for a method that cannot take local steps."""
+    name = type(method).__name__
+    if type(method).heading is Algorithm.heading:
+        raise SettingsError(
+            f"{name} says nothing of where its agents head between exchanges, so it takes no local steps; choose "
+            f"another method, such as PerronD3GD, or give {name} a heading (d3gd.Algorithm.heading)"
+        )
+    if not hasattr(method, "step_size") or not is_dataclass(method):
+        raise SettingsError(f"{name} has no step_size; make it a field of a dataclass: the size of a local step")

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.network import Network
@@ -129,6 +129,10 @@ class PerronD3GD(Algorithm[PerronState]):
         mixed = net.mix(a, sent.m, double=True)
         v = correction(net, v, net.echo(a, sent.m, m), mixed, rate=beta / gamma) if self.correct else v
         return PerronState(x=net.precise(mixed), v=v, rule=rule.end(net, r, sent, now))
+
+    def heading(self, net: Network, s: PerronState, k: int) -> Heading:
+        """The correction steers."""
+        return Heading(1 / (net.n * self._rule(net).use(net, s.rule, k).pi), s.v)
 
     def weights(self, net: Network, s: PerronState) -> Floats:
         """Return the weights in use."""

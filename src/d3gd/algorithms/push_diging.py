@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.push import Mass, gather, remainder, split, unit_mass
@@ -76,6 +76,10 @@ class PushDIGing(Algorithm[PushDIGingState]):
         sent = net.exchange(u=split(net, pushed), s=part, w=split(net, s.mass.w))
         tracker = Tracker(gather(net, sent.s, double=True) + remainder(net, tracked, part), g)
         return PushDIGingState(u=gather(net, sent.u), tracker=tracker, mass=s.mass.pushed(net, sent.w))
+
+    def heading(self, net: Network, s: PushDIGingState, k: int) -> Heading:
+        """The tracker steers; models are u / w."""
+        return Heading(1 / s.mass.w, s.tracker.steering / s.mass.w)
 
     def weights(self, net: Network, s: PushDIGingState) -> Floats:
         """Return the row-stochastic weights on models that are equivalent to the last push."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.push import gather, remainder, shares, split
@@ -85,3 +85,7 @@ class PushPull(Algorithm[PushPullState]):
         x = mixed if after else mixed - along
         tracker = Tracker(gather(net, sent.s, double=True) + remainder(net, tracked, part), g)
         return s._replace(x=x, tracker=tracker)
+
+    def heading(self, net: Network, s: PushPullState, k: int) -> Heading:
+        """The tracker steers."""
+        return Heading(1 / s.share, s.tracker.steering / s.share)

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient, Needs
+from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.fixed import Fixed
@@ -94,6 +94,10 @@ class QGMomentum(Algorithm[QGState]):
         m = net.precise(s.x - gamma * (gradient() / (net.n * pi) + mu * s.q))
         x = net.mix(a, net.exchange(m=m).m)
         return s._replace(x=x, q=mu * s.q + (1 - mu) / gamma * (s.x - x))
+
+    def heading(self, net: Network, s: QGState, k: int) -> Heading:
+        """The momentum steers."""
+        return Heading(1 / (net.n * self._rule.use(net, s.rule, k).pi), self.momentum * s.q)
 
     def weights(self, net: Network, s: QGState) -> Floats:
         """Return the weights in use."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
 from d3gd.network import Network
@@ -87,3 +87,7 @@ class RFAST(Algorithm[RFASTState]):
         inbox = net.exchange(m=s.x - at(self.step_size, k) * net.precise(tracked), total=total)
         sums, gained = s.sent.read(net, total, inbox.total)
         return RFASTState(x=net.mix(net.a0, inbox.m), tracker=Tracker(kept + gained, g), sent=sums)
+
+    def heading(self, net: Network, s: RFASTState, k: int) -> Heading:
+        """The tracker steers."""
+        return Heading(1.0, s.tracker.steering)

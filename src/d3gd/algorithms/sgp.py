@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from d3gd.algorithms.base import Algorithm, Gradient
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.push import Mass, gather, split, unit_mass
@@ -70,6 +70,10 @@ class SGP(Algorithm[SGPState]):
         """Step, and push."""
         sent = net.exchange(u=split(net, s.u - at(self.step_size, k) * gradient()), w=split(net, s.mass.w))
         return SGPState(u=gather(net, sent.u), mass=s.mass.pushed(net, sent.w))
+
+    def heading(self, net: Network, s: SGPState, k: int) -> Heading:
+        """Descend along the gradient; models are u / w."""
+        return Heading(1 / s.mass.w, 0.0)
 
     def weights(self, net: Network, s: SGPState) -> Floats:
         """Return the row-stochastic weights on models that are equivalent to the last push."""

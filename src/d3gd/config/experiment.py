@@ -18,7 +18,7 @@ from d3gd import graphs, problems, reading, topologies, weights
 from d3gd.algorithms import catalogue
 from d3gd.arrays import Ints
 from d3gd.conditions import Conditions
-from d3gd.config import inputs
+from d3gd.config import inputs, wrapping
 from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, to_toml, unknown
 from d3gd.config.toml import read_toml
 from d3gd.engine import run
@@ -242,11 +242,12 @@ def make(part: str, table: Table, where: str, **context: Any) -> Any:
         where: The file of the table, for messages.
         **context: Arguments that the table may omit, passed if the kind accepts them.
     """
-    arguments = _check_part(part, table, where, given=context)
+    arguments, around = _check_part(part, table, where, given=context)
     maker = KINDS[part][table["kind"]]
     taken = inspect.signature(maker).parameters
     with prefixed(f"{where}: [{part}]"):
-        return maker(**{key: value for key, value in context.items() if key in taken} | arguments)
+        made = maker(**{key: value for key, value in context.items() if key in taken} | arguments)
+        return wrapping.wrapped(made, around) if around else made
 
 
 def _usual_weights(graph: Any, folder: Path) -> Table:
@@ -267,15 +268,24 @@ def _condition_keys() -> Keys:
     return keys_of(Conditions) | {"graphs": (list[str] | None, False)}  # in a file, as files only
 
 
-def _check_part(part: str, table: Table, where: str, given: Table | None = None) -> dict[str, Any]:
+def _check_part(
+    part: str, table: Table, where: str, given: Table | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments of the kind, and for an algorithm those of what is around it."""
     kinds = KINDS[part]
     where = f"{where}: [{part}]"
     if "kind" not in table:
         raise SettingsError(f"{where} kind is missing; choose from {', '.join(kinds)}")
     if not isinstance(table["kind"], str) or table["kind"] not in kinds:
         raise unknown(f"{where} kind", str(table["kind"]), list(kinds))
-    rest = {key: value for key, value in table.items() if key != "kind"}
-    return checked(rest, keys_of(kinds[table["kind"]]), where, optional={"agents", *(given or {})})
+    rest: Table = {key: value for key, value in table.items() if key != "kind"}
+    around: dict[str, Any] = {}
+    also: list[str] = []
+    if part == "algorithm":
+        rest, around = wrapping.separated(rest, where)
+        also = [*wrapping.KEYS, "optimizer"]
+    keys = keys_of(kinds[table["kind"]])
+    return checked(rest, keys, where, optional={"agents", *(given or {})}, also=also), around
 
 
 def _lines(table: Table) -> str:

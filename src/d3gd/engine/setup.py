@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from d3gd import weights as weighting
+from d3gd.algorithms.around import title
 from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import describe
 from d3gd.arrays import CSR, Floats
@@ -74,7 +75,7 @@ class Setup:
     @property
     def name(self) -> str:
         """The method's name."""
-        return type(self.algorithm).__name__
+        return title(self.algorithm)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings of the run, ready for JSON."""

@@ -26,6 +26,11 @@ class Tracker(NamedTuple):
         """Return the trackers of this iteration, given its gradients."""
         return tracked(net, self.mixed, g, self.g)
 
+    @property
+    def steering(self) -> Floats:
+        """What the trackers of this iteration add to its gradients."""
+        return self.mixed - self.g
+
 
 def untracked(x0: Floats) -> Tracker:
     """Return the state before the first gradient: the zeros make :math:`s^0 = g^0`."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import d3gd
 from d3gd import D3GD, graphs, topologies
 from d3gd.algorithms import catalogue
 from d3gd.config.experiment import KINDS, load
@@ -39,7 +40,20 @@ def write(folder: Path, **changes: str) -> Path:
         (
             {"algorithm": 'kind = "D3GD"\nstepsize = 0.1'},
             "experiment.toml: [algorithm] key 'stepsize' is not known; did you mean 'step_size'? choose from "
-            "step_size, refine_step, anchor, rule, chain_rule, participation, perron",
+            "step_size, refine_step, anchor, rule, chain_rule, participation, perron, every, outer, optimizer",
+        ),
+        (
+            {"algorithm": 'kind = "D3GD"\nstep_size = 1\noptimizer = "adam"'},
+            "experiment.toml: [algorithm] optimizer: found 'adam'; write optimizer = "
+            '{kind = "Momentum", momentum = 0.9}',
+        ),
+        (
+            {"algorithm": 'kind = "D3GD"\nstep_size = 1\noptimizer = {kind = "Momentum", momentum = "high"}'},
+            'experiment.toml: [algorithm] optimizer: momentum = "high": it must be a number',
+        ),
+        (
+            {"algorithm": 'kind = "D3GD"\nstep_size = 1\nevery = 2.5'},
+            "experiment.toml: [algorithm] every = 2.5: it must be a whole number",
         ),
         (
             {"graph": 'kind = "rign"\nn = 4'},
@@ -155,3 +169,14 @@ def test_every_kind_can_be_described_in_words(part: str, kind: str) -> None:
     assert all(words(hint) for hint, _ in keys.values())
     hidden = set(inspect.signature(KINDS[part][kind]).parameters) - set(keys)
     assert hidden <= {"graph", "block"}
+
+
+def test_local_steps_and_optimizers_are_settings_of_every_method(tmp_path: Path) -> None:
+    table = (
+        'kind = "PerronD3GD"\nstep_size = 0.1\nevery = 4\nouter = 0.5\noptimizer = {kind = "Momentum", momentum = 0.8}'
+    )
+    algorithm, *_ = load(write(tmp_path, algorithm=table)).build()
+    method, optimizer = d3gd.PerronD3GD(step_size=0.1), d3gd.Momentum(momentum=0.8)
+    assert algorithm == d3gd.Local(method=method, every=4, outer=0.5, optimizer=optimizer)
+    with pytest.raises(SettingsError, match=r"experiment.toml: \[algorithm\] PULMDGD says nothing of where"):
+        load(write(tmp_path, algorithm='kind = "PULMDGD"\nstep_size = 0.1\nevery = 4')).build()
