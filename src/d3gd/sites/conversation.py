@@ -23,7 +23,7 @@ Posted: TypeAlias = tuple[tuple[Spec, ...], list[bytes]]  # the arrays of a roun
 
 _LOG, _LOG_LEAST, _LOG_BYTES = 64, 8, 1 << 28  # rounds that can be sent again: at most, at least, and their bytes
 _CLOCK = 5.0  # seconds by which clocks may differ without a remark
-_OWED = CREDIT // 2  # data that may arrive before the sender is told
+_OWED = CREDIT - 1  # data that may arrive before the sender is told; two neighbours in step tell each other with data
 _LINES = 1000  # reasons for dropped messages that are logged once each
 
 
@@ -144,7 +144,7 @@ class Conversation:
         head: dict[str, Any] = {
             "protocol": PROTOCOL, "session": self.session, "sender": self.name, "boot": self._boot, "at": self.at,
             "number": peer.number + 1, "oldest": oldest, "knows": peer.boot, "seen": peer.seen,
-            "got": tuple(peer.owed),
+            "got": tuple(peer.owed[-messages.MOST_GOT :]),
         }  # fmt: skip
         sent = self._wire.send(peer.name, [messages.encode(kind(**head, **content)), *frames])
         if sent:
@@ -162,6 +162,8 @@ class Conversation:
             peer.under_way[peer.number] = place
             peer.counts["messages sent"] += 1
             peer.counts["bytes sent"] += sum(map(len, frames))
+        if len(peer.owed) >= _OWED:  # no data were due that would have told the other what has arrived
+            self._say(peer, Ack)
 
     def _happened(self, event: Event) -> None:
         peer = self.peers.get(event.who)
@@ -224,8 +226,6 @@ class Conversation:
         place = message.iteration, message.turn
         peer.counts["bytes received"] += sum(map(len, frames))
         peer.owed.append(message.number)  # also of what is dropped: to send it again would not help
-        if len(peer.owed) >= _OWED:
-            self._say(peer, Ack)
         try:
             arrays = messages.unpack(message.arrays, frames, self.bound)
         except UnfitError:

@@ -5,8 +5,7 @@ dials. Who dials does not depend on the way that models flow. The end that is di
 contacts (ZAP), the end that dials knows whose key to expect; ZeroMQ then names the sender of every message.
 """
 
-import contextlib
-import itertools
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +24,8 @@ _LINGER = 1000  # milliseconds in which a closing site may deliver its last mess
 _PULSE, _DEAD = 5_000, 20_000  # milliseconds between signs of life of a connection, and without them until it ends
 _RETRY, _RETRY_MOST = 200, 5_000  # milliseconds between attempts to dial
 _AT_ONCE = 256  # messages that are read before others have their turn
+_LAST, _MORE = int(zmq.NOBLOCK), int(zmq.NOBLOCK | zmq.SNDMORE)
+_COPIED = 1 << 20  # bytes up to which a copy costs less than to learn that a frame has been sent
 _TOLD = 1000  # events that are told, of strangers above all: they cost an attacker nothing
 _SEEN = (
     zmq.EVENT_HANDSHAKE_SUCCEEDED
@@ -34,7 +35,6 @@ _SEEN = (
     | zmq.EVENT_DISCONNECTED
     | zmq.EVENT_CONNECT_RETRIED
 )
-_ids = itertools.count()
 
 
 class CurveWire(Wire):
@@ -54,6 +54,7 @@ class CurveWire(Wire):
         self._names: dict[str, str] = {}  # by public key
         self._routes: dict[str, bytes] = {}  # of sites that dialled
         self._dealers: dict[str, Any] = {}
+        self._dialled: dict[Any, str] = {}  # the sites at the other ends of these
         self._monitors: dict[Any, str] = {}  # sockets, and the site that they watch
         self._events: list[Arrival | Event] = []
         self._told: set[str] = set()
@@ -61,11 +62,6 @@ class CurveWire(Wire):
         self._again: dict[str, float] = {}  # when to dial a site again that refused this one
         self._zap = self._opened(zmq.ROUTER)
         self._zap.bind(_ZAP)
-        alarm = f"inproc://alarm-{next(_ids)}"
-        self._alarm, self._bell = self._opened(zmq.PULL), self._context.socket(zmq.PUSH)
-        self._alarm.bind(alarm)
-        self._bell.setsockopt(zmq.SNDHWM, 2)
-        self._bell.connect(alarm)
         self._router: Any = None
         if bind is not None:
             self._router = self._socket(zmq.ROUTER)
@@ -102,22 +98,24 @@ class CurveWire(Wire):
         """Send a message; False if the site is not connected or does not keep up."""
         try:
             if to in self._dealers:
-                self._dealers[to].send_multipart(frames, zmq.NOBLOCK, copy=False)
+                socket = self._dealers[to]
             elif to in self._routes:
-                self._router.send_multipart([self._routes[to], *frames], zmq.NOBLOCK, copy=False)
+                socket = self._router
+                socket.send(self._routes[to], _MORE)
             else:
                 return False
+            for frame in frames[:-1]:
+                socket.send(frame, _MORE, copy=False)
+            socket.send(frames[-1], _LAST, copy=False)
         except zmq.ZMQError:  # not connected, or its queue is full
             return False
         return True
 
     def receive(self, seconds: float) -> list[Arrival | Event]:
         """Return what has arrived."""
-        for socket, _ in self._poller.poll(0 if self._events else max(1, round(1000 * seconds))):
+        for socket, _ in self._poller.poll(0 if self._events else math.ceil(1000 * seconds)):
             if socket is self._zap:
                 self._admit()
-            elif socket is self._alarm:
-                self._drained()
             elif socket in self._monitors:
                 self._look(socket)
             else:
@@ -129,11 +127,6 @@ class CurveWire(Wire):
                 self._dial(self._contacts[name])
         found, self._events = self._events, []
         return found
-
-    def wake(self) -> None:
-        """End a wait."""
-        with contextlib.suppress(zmq.Again):  # it is already about to end
-            self._bell.send(b"", zmq.NOBLOCK)
 
     def close(self) -> None:
         """End all connections, after a second for what is under way."""
@@ -159,6 +152,7 @@ class CurveWire(Wire):
         }
         for option, value in options.items():
             socket.setsockopt(option, value)
+        socket.copy_threshold = _COPIED
         socket.curve_publickey, socket.curve_secretkey = self._keys.public.encode(), self._keys.secret.encode()
         return socket
 
@@ -172,7 +166,7 @@ class CurveWire(Wire):
         socket.setsockopt(zmq.IMMEDIATE, 1)  # nothing waits for a connection: it would be out of date by then
         socket.curve_serverkey = contact.key.encode()
         self._watch(socket, contact.name)
-        self._dealers[contact.name] = socket
+        self._dealers[contact.name], self._dialled[socket] = socket, contact.name
         try:
             socket.connect(contact.address)
         except zmq.ZMQError as error:
@@ -185,6 +179,7 @@ class CurveWire(Wire):
         socket = self._dealers.pop(name, None)
         if socket is None:
             return
+        del self._dialled[socket]
         self._poller.unregister(socket)
         socket.disable_monitor()
         for monitor in [monitor for monitor, who in self._monitors.items() if who == name]:
@@ -193,16 +188,12 @@ class CurveWire(Wire):
             monitor.close(linger=0)
         socket.close(linger=0)
 
-    def _drained(self) -> None:
-        with contextlib.suppress(zmq.Again):
-            while True:
-                self._alarm.recv(zmq.NOBLOCK)
-
     def _read(self, socket: Any) -> None:
-        dealt = {id(dealer): name for name, dealer in self._dealers.items()}
         for _ in range(_AT_ONCE):
             try:
-                frames = socket.recv_multipart(zmq.NOBLOCK, copy=False)
+                frames = [socket.recv(_LAST, copy=False)]
+                while frames[-1].more:
+                    frames.append(socket.recv(_LAST, copy=False))
             except zmq.ZMQError:
                 return
             if socket is self._router:
@@ -212,7 +203,7 @@ class CurveWire(Wire):
                     continue  # no contact any more
                 self._routes[sender] = route.bytes
             else:
-                sender = dealt[id(socket)]
+                sender = self._dialled[socket]
             if frames:
                 self._events.append(Arrival(sender, [frame.buffer for frame in frames]))
 

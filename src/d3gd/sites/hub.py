@@ -1,9 +1,13 @@
-"""The conversation of a site with its neighbours, in a thread of its own: it goes on while the site computes."""
+"""The conversation of a site with its neighbours: it goes on while the site computes, in a thread of its own.
+
+Only one thread talks at a time. The one that trains does so itself while it sends and waits, which saves changes of
+thread in every round; while it computes, the other looks for what has arrived every few milliseconds.
+"""
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import numpy as np
 
@@ -17,6 +21,7 @@ from d3gd.sites.wire import Wire
 
 BEAT = 1.0  # seconds between signs of life
 _SLICE = 0.5  # seconds between looks at the clock in a wait
+_LOOK = 0.02  # seconds between looks at what has arrived while the site computes
 
 
 class Hub:
@@ -43,14 +48,14 @@ class Hub:
         newest: bool = False,
         samples: int = 0,
     ) -> None:
-        self.name, self.session, self._wire = name, session, wire
+        self.name, self.session, self._wire, self._newest = name, session, wire, newest
         self._said = Conversation(name, session, settings, wire, newest=newest, samples=samples)
-        self._changed = threading.Condition()
-        self._closing, self._closed, self._beat = False, False, 0.0
+        self._floor = threading.RLock()  # who holds it, talks
+        self._closing, self._closed, self._beat = threading.Event(), False, 0.0
         self._pending: Neighbours | None = None
         self._failure: BaseException | None = None
         self._said.meet(neighbours)
-        self._thread = threading.Thread(target=self._talk, name="d3gd-site", daemon=True)
+        self._thread = threading.Thread(target=self._stand_in, name="d3gd-site", daemon=True)
         self._thread.start()
 
     @property
@@ -85,14 +90,13 @@ class Hub:
 
     def limit(self, bound: float) -> None:
         """Drop messages with larger numbers."""
-        with self._turn():
+        with self._floor:
             self._said.bound = bound
 
     def meet(self, neighbours: Neighbours) -> None:
         """Replace the neighbours."""
-        with self._turn():
-            self._pending = neighbours
-        self._wake()
+        self._require_alive()
+        self._pending = neighbours  # for the next turn: a signal may have interrupted this one
 
     def begin(self, k: int, *, keep: bool = True) -> None:
         """Say that the site is at iteration ``k``; older messages are of no more use.
@@ -101,42 +105,46 @@ class Hub:
             k: The iteration.
             keep: Whether own messages of earlier iterations can still be of use after some have been left out.
         """
-        with self._turn():
+        with self._floor:
             self._said.begin(k, keep)
 
     def post(self, place: Place, arrays: Mapping[str, Array]) -> None:
         """Send arrays to all listeners, now or as soon as they can take them."""
-        specs = messages.describe(dict(arrays))
+        specs = messages.describe(arrays)
         frames = [np.ascontiguousarray(array).tobytes() for array in arrays.values()]
-        with self._turn():
+        with self._floor:
+            self._require_alive()
             self._said.post(place, specs, frames)
-        self._wake()
+            for peer in self._said.peers.values():
+                self._said.pump(peer)
+            if self._newest:
+                self._talk(0.0)  # nobody will wait for what arrives
 
     def take(self, peer: Peer, place: Place) -> dict[str, Array] | None:
         """Return a neighbour's arrays of a round, or the newest ones; None if there are none."""
-        with self._turn():
+        with self._floor:
             return self._said.take(peer, place)
 
     def drop(self, peer: Peer, why: str) -> None:
         """Count a message that is not used, and say so once."""
-        with self._turn():
+        with self._floor:
             self._said.drop(peer, why)
 
     def posted(self) -> dict[Place, Posted]:
         """Return the rounds that can be sent again."""
-        with self._turn():
+        with self._floor:
             return dict(self._said.log)
 
     def restore(self, posted: Mapping[Place, Posted]) -> None:
         """Take over the rounds of an earlier process."""
-        with self._turn():
+        with self._floor:
             self._said.log = dict(posted)
 
     def finish(self, how: str) -> None:
         """Say that the site's run has ended, and how."""
-        with self._turn():
+        with self._floor:
             self._said.ended, self._beat = how, 0.0
-        self._wake()
+            self._talk(0.0)
 
     def wait(self, until: Callable[[], bool], seconds: float) -> bool:
         """Wait for something to come true, and return whether it has.
@@ -146,65 +154,58 @@ class Hub:
             seconds: How long to wait at most.
         """
         deadline = time.monotonic() + seconds
-        with self._turn():
-            while not until():
-                left = deadline - time.monotonic()
-                if left <= 0 or self._closing:
-                    return False
-                self._changed.wait(min(left, _SLICE))
+        while True:
+            with self._floor:
                 self._require_alive()
-        return True
+                left = deadline - time.monotonic()
+                if until():
+                    return True
+                if left <= 0 or self._closing.is_set():
+                    return False
+                self._talk(min(left, _SLICE))
 
     def close(self) -> None:
         """End the conversation."""
-        with self._changed:
-            self._closing = True
-        self._wake()
+        self._closing.set()
         self._thread.join()
-
-    def _wake(self) -> None:
-        with self._changed:  # the wire may be closed meanwhile, but not at this moment
+        with self._floor:
             if not self._closed:
-                self._wire.wake()
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        with self._changed:
-            self._require_alive()
-            yield
+                self._closed = True
+                if self._failure is None:
+                    for peer in self._said.peers.values():
+                        self._said.greet(peer)  # so that others know at once that it is done
+                self._wire.close()
 
     def _require_alive(self) -> None:
         if self._failure is not None:
             raise TransportError(f"the conversation with other sites has ended: {self._failure}") from self._failure
 
-    def _talk(self) -> None:
+    def _stand_in(self) -> None:
+        """Talk while the thread that trains does not."""
+        while not (self._closing.wait(_LOOK) or self._failure):
+            if self._floor.acquire(blocking=False):
+                try:
+                    with suppress(TransportError):  # the other thread will raise it
+                        self._talk(0.0)
+                finally:
+                    self._floor.release()
+
+    def _talk(self, seconds: float) -> None:
+        """Take in what arrives within some seconds, and send what is due."""
         said = self._said
         try:
-            while not self._closing:
-                found = self._wire.receive(max(0.0, self._beat - time.monotonic()))
-                with self._changed:
-                    for each in found:
-                        said.take_in(each)
-                    if self._pending is not None:
-                        said.meet(self._pending)
-                        self._pending = None
-                    beats = time.monotonic() >= self._beat
-                    for peer in said.peers.values():
-                        if beats:
-                            said.greet(peer)
-                        said.pump(peer)
-                    if beats:
-                        self._beat = time.monotonic() + BEAT
-                    if found or beats:
-                        self._changed.notify_all()
-            with self._changed:
-                for peer in said.peers.values():
-                    said.greet(peer)  # so that others know at once that it is done
-        except BaseException as error:
-            with self._changed:
-                self._failure = error
-                self._changed.notify_all()
-        finally:
-            with self._changed:
-                self._closed = True
-            self._wire.close()
+            for each in self._wire.receive(min(seconds, max(0.0, self._beat - time.monotonic()))):
+                said.take_in(each)
+            if self._pending is not None:
+                pending, self._pending = self._pending, None
+                said.meet(pending)
+            beats = time.monotonic() >= self._beat
+            for peer in said.peers.values():
+                if beats:
+                    said.greet(peer)
+                said.pump(peer)
+            if beats:
+                self._beat = time.monotonic() + BEAT
+        except Exception as error:
+            self._failure = error
+            self._require_alive()

@@ -1,6 +1,6 @@
 """What sites say to each other: a header in MessagePack and, for models, raw bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -13,6 +13,7 @@ PROTOCOL = 1
 _DTYPES = ("<f8", "<f4", "<i8")
 NAME = r"[\w.-]{1,64}"  # of sites and sessions: nothing that could control a terminal or leave a folder
 _MOST = 10_000  # sites in a table
+MOST_GOT = 64  # acknowledgements in a message
 _Name = Annotated[str, msgspec.Meta(pattern=f"^{NAME}$", max_length=64)]
 _Word = Annotated[str, msgspec.Meta(max_length=256)]
 _Whole = Annotated[int, msgspec.Meta(ge=0)]
@@ -47,7 +48,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     oldest: _Whole = 0
     knows: _Whole = 0
     seen: _Whole = 0
-    got: Annotated[tuple[_Whole, ...], msgspec.Meta(max_length=64)] = ()
+    got: Annotated[tuple[_Whole, ...], msgspec.Meta(max_length=MOST_GOT)] = ()
 
 
 class Hello(Message, frozen=True, kw_only=True, tag="hello"):
@@ -159,7 +160,7 @@ def _foreign(found: int) -> str:
     return f"it speaks version {found} of the protocol, this site {PROTOCOL}; install the same d3gd at both ends"
 
 
-def describe(arrays: dict[str, Array]) -> tuple[Spec, ...]:
+def describe(arrays: Mapping[str, Array]) -> tuple[Spec, ...]:
     """Return the header's part for some arrays.
 
     Example:

@@ -106,8 +106,14 @@ class Peer:
         """
         if not (self.hears and self.accepted and self.greeted) or len(self.under_way) >= CREDIT:
             return None
-        wanted = list(log)[-1:] if newest else log
-        return next((place for place in wanted if place > self.cursor and (newest or place[0] >= self.at)), None)
+        found = None
+        for place in reversed(log):  # from the end: the log is long, and mostly sent
+            if place <= self.cursor or not (newest or place[0] >= self.at):
+                break
+            found = place
+            if newest:
+                break
+        return found
 
     def lost(self) -> None:
         """Send again what is under way: its connection has ended."""

@@ -101,7 +101,7 @@ class Rounds:
         if self.waiting.exact:
             self._hold_back()
         self.hub.post(place, arrays)
-        wanted = messages.describe(dict(arrays))
+        wanted = messages.describe(arrays)
 
         def collect() -> dict[str, Mapping[str, Array]]:
             began = time.monotonic()
@@ -191,6 +191,8 @@ class Rounds:
                 self._lost(peer, now)
             return not behind
 
+        if not self.hub.laggards():
+            return
         began = time.monotonic()
         self.hub.wait(caught_up, math.inf)
         self.waited += time.monotonic() - began

@@ -43,7 +43,7 @@ class Event(NamedTuple):
 
 
 class Wire(ABC):
-    """Authenticated, encrypted connections to some sites; used by one thread, but for :meth:`wake`.
+    """Authenticated, encrypted connections to some sites; used by one thread at a time.
 
     Messages between two sites arrive in order or not at all, and nothing arrives from sites that are not contacts.
     """
@@ -54,11 +54,7 @@ class Wire(ABC):
 
     @abstractmethod
     def receive(self, seconds: float) -> list[Arrival | Event]:
-        """Return what has arrived, waiting for it for some seconds or until :meth:`wake`."""
-
-    @abstractmethod
-    def wake(self) -> None:
-        """End the current or the next wait of :meth:`receive`; any thread may call it."""
+        """Return what has arrived, waiting for it for some seconds."""
 
     @abstractmethod
     def meet(self, contacts: Sequence[Contact]) -> None:
