@@ -3,6 +3,8 @@
 # make fuzz        attacks on settings, files, folders, arguments and ranks, counted in docs/results/fuzz.md (QUICK=1 for a tenth)
 # make fuzz-properties   the property tests with new draws, FUZZ times as many (30 by default)
 # make study       the study of PerronD3GD, into docs/results/study (QUICK=1 for minutes instead of half an hour)
+# make pages       the pages that follow from code and results: methods, settings, commands, claims
+# make tables      the tables within pages that take long to compute: half an hour or more
 # make docs        the documentation as a site, into build/site; warnings and broken links are errors
 # make bench       targets of speed and memory, measured, into docs/results/benchmarks.md (QUICK=1 for fewer repeats)
 # make soak        eight sites on a bad network, killed and restarted at random, for MINUTES (10 by default)
@@ -23,7 +25,7 @@ SEEDS  ?= 10
 FUZZ   ?= 30
 MINUTES ?= 10
 
-.PHONY: reproduce docs study bench soak fuzz fuzz-properties test lint types suite audit clean
+.PHONY: reproduce docs pages tables study bench soak fuzz fuzz-properties test lint types suite audit clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
@@ -32,7 +34,14 @@ study: $(VENV)/.dev
 	$(BIN)/python -m studies $(if $(QUICK),--quick --out study-quick,--out docs/results/study)
 	$(BIN)/python -m studies.ablation $(if $(QUICK),--seeds 1 --out study-quick/ablation.md)
 
-docs: $(VENV)/.docs
+pages: $(VENV)/.dev
+	$(BIN)/python -m docs.scripts.pages
+
+tables: $(VENV)/.dev
+	for table in $(notdir $(basename $(wildcard docs/scripts/*_table.py))); do \
+	    $(BIN)/python -m docs.scripts.$$table || exit 1; done
+
+docs: $(VENV)/.docs pages
 	$(BIN)/sphinx-build -q -W --keep-going -E -c docs . build/site
 	$(BIN)/python docs/scripts/links.py build/site
 

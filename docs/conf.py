@@ -11,11 +11,9 @@ from pygments.lexers.special import TextLexer
 
 import d3gd
 
-sys.path.insert(0, str(Path(__file__).parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import api
-import contents
-import mathml
+from docs.scripts import api, contents, mathml
 
 project = "d3gd"
 author = "The d3gd developers"

@@ -1,4 +1,4 @@
-"""Print the table on AC-GT of docs/howto/topologies.md: python docs/scripts/acgt_table.py (twenty minutes or so).
+"""The table on AC-GT of docs/howto/topologies.md: python -m docs.scripts.acgt_table (twenty minutes or so).
 
 Bytes until the stationarity has fallen to a share of its start. Every arm has its own step, of one grid for all, that
 was best on seeds that are not reported.
@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 
 import d3gd
+from docs.scripts import between
 
 SEEDS, TUNING = range(10), range(10_000, 10_006)
 STEPS = [3.2 / 2 ** (power / 2) for power in range(16)]
@@ -122,11 +123,11 @@ def column(case: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Write the table."""
     columns = {case: column(case) for case in CASES}
     rows = [["", *columns], ["---"] * (1 + len(columns))]
     rows += [[arm, *(cells[arm] for cells in columns.values())] for arm in ARMS]
-    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    between.write("howto/topologies.md", "acgt", "\n".join(f"| {' | '.join(row)} |" for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Print the table of docs/howto/conditions.md: where each method ends under conditions, as its step size falls."""
+"""The table of docs/howto/conditions.md: where each method ends under conditions, as its step size falls.
 
-import sys
+python -m docs.scripts.conditions_table (some minutes).
+"""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import d3gd
 from d3gd import Conditions
 from d3gd.arrays import Floats
+from docs.scripts import between
 
 # A hub that everyone hears, and a few links besides: undirected, so that every method can run, and far from regular.
 HUB = d3gd.Digraph.from_edges(
@@ -95,6 +98,6 @@ def row(name: str, steps: tuple[float, ...]) -> str:
 
 
 if __name__ == "__main__":
-    print(f"| method | {' | '.join(CONDITIONS)} |\n|---|{'---|' * len(CONDITIONS)}")
-    for chosen in sys.argv[1:] or METHODS:
-        print(row(chosen, (0.1, 0.025)), flush=True)
+    header = [f"| method | {' | '.join(CONDITIONS)} |", f"|---|{'---|' * len(CONDITIONS)}"]
+    rows = [row(method, (0.1, 0.025)) for method in METHODS]
+    between.write("howto/conditions.md", "bias", "\n".join([*header, *rows]))

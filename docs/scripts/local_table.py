@@ -1,8 +1,9 @@
-"""Print the table of docs/howto/torch.md on local optimizers: python docs/scripts/local_table.py (a minute or so)."""
+"""The table of docs/howto/torch.md on local optimizers: python -m docs.scripts.local_table (a minute or so)."""
 
 import numpy as np
 
 import d3gd
+from docs.scripts import between
 
 AGENTS, ITERATIONS = 8, 4000
 METHODS = {
@@ -16,7 +17,7 @@ METHODS = {
 def main() -> None:
     """Train softmax regression on digits, and evaluate the mean model."""
     train, test = d3gd.data.hold_out(*d3gd.data.digits(constant=False), fraction=0.2)
-    print("| local optimizer | Dirichlet alpha | loss | gradient | accuracy |\n|---|---|---|---|---|")
+    rows = ["| local optimizer | Dirichlet alpha | loss | gradient | accuracy |", "|---|---|---|---|---|"]
     for alpha in (0.1, 1.0, 100.0):
         parts = d3gd.data.split_by_label(*train, agents=AGENTS, alpha=alpha)
         problem = d3gd.problems.softmax_regression(parts, regularization=1e-3, test=test, classes=10)
@@ -24,7 +25,8 @@ def main() -> None:
             result = d3gd.run(method, d3gd.graphs.exponential(AGENTS), problem, iterations=ITERATIONS, metrics=[])
             x = np.tile(result.x.mean(axis=0), (AGENTS, 1))
             loss, gradient = problem.losses(x).mean(), np.linalg.norm(problem.gradients(x).mean(axis=0))
-            print(f"| {name} | {alpha:g} | {loss:.3f} | {gradient:.0e} | {problem.accuracies(x)[0]:.3f} |")
+            rows.append(f"| {name} | {alpha:g} | {loss:.3f} | {gradient:.0e} | {problem.accuracies(x)[0]:.3f} |")
+    between.write("howto/torch.md", "local", "\n".join(rows))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,14 @@
-"""Print the table of docs/howto/distributed.md: what it costs agents to find out the whole network."""
+"""The table of docs/howto/distributed.md on what it costs agents to find out the whole network.
+
+python -m docs.scripts.survey_table (seconds).
+"""
 
 from math import log
 
 import d3gd
 from d3gd.comparison.scenario import amount
 from d3gd.network import Network
+from docs.scripts import between
 
 SIZES = (20, 300, 2000)
 MODEL = 1000  # numbers
@@ -27,12 +31,13 @@ def row(name: str, graph: d3gd.Digraph) -> str:
 
 
 def main() -> None:
-    """Print the table."""
-    print("| network | n | links | rounds | numbers per link | bytes in all | iterations of Di-DGD |")
-    print("|---|---|---|---|---|---|---|")
-    for name, graph in GRAPHS.items():
-        for n in SIZES:
-            print(row(name, graph(n)))
+    """Write the table."""
+    header = [
+        "| network | n | links | rounds | numbers per link | bytes in all | iterations of Di-DGD |",
+        "|" + 7 * "---|",
+    ]
+    rows = [row(name, graph(n)) for name, graph in GRAPHS.items() for n in SIZES]
+    between.write("howto/distributed.md", "survey", "\n".join([*header, *rows]))
 
 
 if __name__ == "__main__":

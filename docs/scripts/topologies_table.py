@@ -1,4 +1,4 @@
-"""Print the table of docs/howto/topologies.md: python docs/scripts/topologies_table.py (ten minutes or so)."""
+"""The tables of docs/howto/topologies.md: python -m docs.scripts.topologies_table (ten minutes or so)."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ import numpy as np
 
 import d3gd
 from d3gd.topologies import Topology, ac_gt, fastest_mixing, refined, stl_fw
+from docs.scripts import between
 
 AGENTS, DEGREE, STEP_SIZE, ITERATIONS, SEEDS = 20, 4, 0.1, 1000, range(10)
 METHOD = d3gd.PerronD3GD(step_size=STEP_SIZE, rule="fixed", correct=False)
@@ -67,5 +68,5 @@ def table(batch: int | None) -> str:
 
 
 if __name__ == "__main__":
-    for batch in (None, 16):
-        print(f"\nbatch = {batch}\n\n{table(batch)}", flush=True)
+    for name, batch in {"all data": None, "mini-batches": 16}.items():
+        between.write("howto/topologies.md", name, table(batch))

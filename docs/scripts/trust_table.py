@@ -1,4 +1,4 @@
-"""The table of docs/howto/sites.md on neighbours that lie: python docs/scripts/trust_table.py.
+"""The table of docs/howto/sites.md on neighbours that lie: python -m docs.scripts.trust_table.
 
 Six sites, as threads on the loopback interface, learn digits with label skew; one of them sends something else than its
 model. The accuracy is the mean of the five honest sites', on all classes.
@@ -18,6 +18,7 @@ from d3gd.sites.hub import Hub
 from d3gd.sites.init import Link, write_sites
 from d3gd.sites.run import run
 from d3gd.sites.settings import load
+from docs.scripts import between
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "sites"))
 from run import write_table
@@ -92,14 +93,15 @@ def accuracy(folder: Path, lie: str, trust: str) -> float:
 
 
 def main() -> None:
-    """Print the table."""
-    print('| what one of six sites sends | `trust = "all"` | `trust = "clip"` |\n|---|---|---|')
+    """Write the table."""
+    rows = ['| what one of six sites sends | `trust = "all"` | `trust = "clip"` |', "|---|---|---|"]
     for lie in LIES:
         cells = []
         for trust in ("all", "clip"):
             with tempfile.TemporaryDirectory() as folder:
                 cells.append(f"{accuracy(Path(folder), lie, trust):.3f}")
-        print(f"| {lie} | {' | '.join(cells)} |", flush=True)
+        rows.append(f"| {lie} | {' | '.join(cells)} |")
+    between.write("howto/sites.md", "trust", "\n".join(rows))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ _DRAWS = 100
 def ring(n: int) -> Digraph:
     """Return the directed cycle: agent i sends to agent i + 1 (mod n) only.
 
+    Args:
+        n: The number of agents.
+
     Example:
         >>> ring(3).edges.tolist()
         [[2, 0], [0, 1], [1, 2]]
@@ -40,6 +43,9 @@ def ring(n: int) -> Digraph:
 
 def exponential(n: int) -> Digraph:
     """Return the exponential graph: i sends to i + 1, i + 2, i + 4, ... (mod n), for all powers of two below n.
+
+    Args:
+        n: The number of agents.
 
     Example:
         >>> exponential(8).hops_from(0).tolist()
@@ -78,7 +84,11 @@ def grid(rows: int, columns: int, *, torus: bool = False) -> Digraph:
 
 
 def complete(n: int) -> Digraph:
-    """Return the complete graph: every agent hears all others."""
+    """Return the complete graph: every agent hears all others.
+
+    Args:
+        n: The number of agents.
+    """
     n = as_count(n, "n")
     _require_room(n * (n - 1))
     agents = np.arange(n)
@@ -86,7 +96,11 @@ def complete(n: int) -> Digraph:
 
 
 def star(n: int) -> Digraph:
-    """Return the star: agent 0 hears all others, and all others hear only agent 0."""
+    """Return the star: agent 0 hears all others, and all others hear only agent 0.
+
+    Args:
+        n: The number of agents.
+    """
     n = as_count(n, "n")
     leaves = np.arange(1, n)
     return _both_ways(n, np.column_stack([np.zeros_like(leaves), leaves]))

@@ -1,6 +1,5 @@
 """The pages are correct: code runs, commands parse, links and names exist."""
 
-import importlib.util
 import pkgutil
 import re
 import shlex
@@ -160,18 +159,3 @@ def test_names_of_the_code_are_where_tables_say(page: str, least: int) -> None:
         for name in names:
             for part in name.split("."):
                 assert re.search(rf"^\s*(def|class) {part}\b", source, re.MULTILINE), (file, name)
-
-
-def test_the_table_of_claims_has_the_form_of_its_script() -> None:
-    spec = importlib.util.spec_from_file_location("claims_table", ROOT / "docs/scripts/claims_table.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    one = {"label": "D3GD (global)", "shown": "29.0 % [27.1, 30.7]"}
-    claim = {"claim": "C", "measure": "M", "paper": "30 %", "ours": [one], "verdict": "partly"}
-    header, rule, row = script.table({"seeds": list(range(10)), "claims": [claim]}).splitlines()
-    page = PAGES["docs/results/reproduction.md"]
-    shown = page.split("<!-- claims -->")[1].split("<!-- /claims -->")[0].strip().splitlines()
-    assert shown[:2] == [header, rule]
-    assert row == "| C<br><sub>M</sub> | 30 % | global: 29.0 % [27.1, 30.7] | partly |"

@@ -5,26 +5,21 @@ from collections import Counter
 
 import pytest
 
-from tests.docs.conftest import ROOT
+from docs.scripts import api
 from tests.helpers.launching import require
 
-API = sorted((ROOT / "docs/reference/api").glob("*.md"))
+PAGES = sorted(api.PAGES.glob("*.md"))
 
 
 @pytest.fixture(scope="module")
-def api(script):
+def shown():
     require("torch")  # its names are public as well
-    return script("api")
+    return Counter(name for page in PAGES for name in api.shown(page.read_text(encoding="utf-8")))
 
 
-@pytest.fixture(scope="module")
-def shown(api):
-    return Counter(name for page in API for name in api["shown"](page.read_text(encoding="utf-8")))
-
-
-def test_no_public_name_is_missing(api, shown):
+def test_no_public_name_is_missing(shown):
     described = {id(pkgutil.resolve_name(name)) for name in shown}
-    missing = [name for name in api["public"]() if id(pkgutil.resolve_name(name)) not in described]
+    missing = [name for name in api.public() if id(pkgutil.resolve_name(name)) not in described]
     assert missing == [], "add them to a page of docs/reference/api"
 
 
@@ -34,8 +29,8 @@ def test_no_name_stands_twice_and_all_have_a_docstring(shown):
     assert [name for name, value in values.items() if not (value.__doc__ or "").strip()] == []
 
 
-def test_on_the_site_docstrings_take_the_place_of_comments(api):
-    text = api["with_docstrings"]("before\n\n<!-- api: d3gd.run d3gd.transports.* -->\n\nafter")
+def test_on_the_site_docstrings_take_the_place_of_comments():
+    text = api.with_docstrings("before\n\n<!-- api: d3gd.run d3gd.transports.* -->\n\nafter")
     directives = [line for line in text.splitlines() if line.startswith("..")]
     assert directives[0] == ".. autofunction:: d3gd.run"
     assert ".. autoclass:: d3gd.transports.Transport" in directives

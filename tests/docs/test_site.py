@@ -5,23 +5,26 @@ import subprocess
 import sys
 import zlib
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-from tests.docs.conftest import ROOT
+from docs.scripts import api, contents, links
+
+ROOT = Path(__file__).parents[2]
 
 
-def test_links_that_lead_nowhere_are_found(script, tmp_path):
+def test_links_that_lead_nowhere_are_found(tmp_path):
     (tmp_path / "a.html").write_text('<a href="b.html#here">x</a> <a href="b.html#there">x</a> <a href="c.html">x</a>')
     (tmp_path / "b.html").write_text('<h1 id="here">B</h1> <img src="lost.png"> <a href="https://example.org/x">x</a>')
-    assert script("links")["broken"](tmp_path) == ["a.html: b.html#there", "a.html: c.html", "b.html: lost.png"]
+    assert links.broken(tmp_path) == ["a.html: b.html#there", "a.html: c.html", "b.html: lost.png"]
 
 
-def test_the_navigation_is_that_of_the_lists(script):
+def test_the_navigation_is_that_of_the_lists():
     text = "# T\n\n## First\n\n- [A](a/b.md): words, and [another](c.md).\n\nSee [this](d.md).\n"
-    assert script("contents")["sections"](text) == [("First", ["a/b"])]
-    assert script("contents")["with_navigation"]("docs/other", text) == text
-    assert ":caption: First\n\na/b\n" in script("contents")["with_navigation"]("docs/index", text)
+    assert contents.sections(text) == [("First", ["a/b"])]
+    assert contents.with_navigation("docs/other", text) == text
+    assert ":caption: First\n\na/b\n" in contents.with_navigation("docs/index", text)
 
 
 @pytest.fixture(scope="module")
@@ -42,17 +45,15 @@ def site(tmp_path_factory):
     return out
 
 
-def test_every_link_of_the_site_leads_somewhere(site, script):
-    assert script("links")["broken"](site) == []
+def test_every_link_of_the_site_leads_somewhere(site):
+    assert links.broken(site) == []
     assert len(list(site.rglob("*.html"))) > 50
 
 
-def test_every_public_name_is_in_its_index(site, script):
-    api = script("api")
+def test_every_public_name_is_in_its_index(site):
     inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
     indexed = set(re.findall(r"^(\S+) py:", inventory, re.MULTILINE))
-    pages = (ROOT / "docs/reference/api").glob("*.md")
-    assert {name for page in pages for name in api["shown"](page.read_text(encoding="utf-8"))} <= indexed
+    assert {name for page in api.PAGES.glob("*.md") for name in api.shown(page.read_text(encoding="utf-8"))} <= indexed
 
 
 def test_the_site_loads_nothing_from_elsewhere(site):

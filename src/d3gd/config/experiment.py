@@ -110,7 +110,7 @@ class Experiment:
         if "conditions" not in self.parts:
             return None
         with prefixed(f"{self.path.name}: [conditions]"):
-            table = dict(checked(self.parts["conditions"], _condition_keys(), ""))
+            table = dict(checked(self.parts["conditions"], condition_keys(), ""))
             if table.get("graphs") is not None:
                 table["graphs"] = [inputs.links_among(graph, str(self.path.parent / name)) for name in table["graphs"]]
             return Conditions(**table)
@@ -227,10 +227,10 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
             raise SettingsError(
                 f"{where}: [conditions] is {shown(table)}, not a table; write [conditions] and under it loss = ..."
             )
-        checked(table, _condition_keys(), f"{where}: [conditions]")
+        checked(table, condition_keys(), f"{where}: [conditions]")
         parts["conditions"] = table
     tables = [f"[{name}]" for name in (*KINDS, "conditions")]
-    return Experiment(path, checked(content, _run_keys(), f"{where}:", optional=optional, also=tables), parts)
+    return Experiment(path, checked(content, run_keys(), f"{where}:", optional=optional, also=tables), parts)
 
 
 def make(part: str, table: Table, where: str, **context: Any) -> Any:
@@ -258,13 +258,15 @@ def _usual_weights(graph: Any, folder: Path) -> Table:
     return {"kind": "metropolis"}
 
 
-def _run_keys() -> Keys:
+def run_keys() -> Keys:
+    """Return the keys of a file outside its tables."""
     keys = keys_of(run)
     names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype", "record_weights")
     return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, by name only
 
 
-def _condition_keys() -> Keys:
+def condition_keys() -> Keys:
+    """Return the keys of the table of conditions."""
     return keys_of(Conditions) | {"graphs": (list[str] | None, False)}  # in a file, as files only
 
 

@@ -93,7 +93,13 @@ class SiteSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Other:
-    """A neighbour in a site's file: its name, public key and, if this site dials it, its address."""
+    """A neighbour in a site's file.
+
+    Attributes:
+        name: Its name.
+        key: Its public key.
+        address: Its address, if this site dials it.
+    """
 
     name: str
     key: str

@@ -1,8 +1,6 @@
 """The catalogue finds every module of the package, and all lists of methods use it."""
 
-import runpy
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +8,6 @@ import d3gd
 from d3gd.algorithms import base, catalogue
 from d3gd.config import experiment
 from d3gd.errors import D3GDError
-
-DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_every_method_is_exported_under_its_name_and_nothing_else_is():
@@ -42,28 +38,3 @@ def test_a_class_that_lacks_a_name_is_not_left_out_silently(monkeypatch):
     monkeypatch.setattr(base, "Half", Half, raising=False)
     with pytest.raises(D3GDError, match=r"base\.Half has a step size but no 'exact'"):
         catalogue.methods.__wrapped__()
-
-
-@pytest.fixture(scope="module")
-def pages():
-    return runpy.run_path(str(DOCS / "scripts/methods_pages.py"))
-
-
-@pytest.mark.parametrize("name", catalogue.methods())
-def test_every_method_has_the_page_that_its_class_says(name, pages):
-    path = DOCS / "methods" / f"{name}.md"
-    assert path.exists(), "run python docs/scripts/methods_pages.py"
-    text = path.read_text(encoding="utf-8")
-    assert text == pages["page"](name, catalogue.methods()[name], text), "run python docs/scripts/methods_pages.py"
-
-
-def test_the_index_lists_every_method(pages):
-    text = (DOCS / "methods/README.md").read_text(encoding="utf-8")
-    assert text == pages["index"](), "run python docs/scripts/methods_pages.py"
-
-
-def test_writing_a_page_again_keeps_its_comparison(pages):
-    method = catalogue.methods()["EXTRA"]
-    filled = pages["page"]("EXTRA", method).replace("<!-- comparison -->\n", "<!-- comparison -->\n| a row |\n")
-    assert "| a row |" in filled
-    assert pages["page"]("EXTRA", method, filled) == filled

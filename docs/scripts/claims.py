@@ -1,8 +1,5 @@
-"""Print the claims of a reproduction as a table, for docs/results/reproduction.md: give it results/claims.json."""
+"""The claims of the paper as a table: docs/results/claims.json, which `make reproduce` wrote."""
 
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
 
@@ -21,9 +18,3 @@ def table(content: dict[str, Any]) -> str:
 
 def _short(label: str) -> str:
     return label.replace("D3GD (global)", "global").replace("D3GD (decentralized)", "decentralized")
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("give the claims.json that d3gd reproduce wrote, e.g. results/claims.json")
-    print(table(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))

@@ -1,25 +1,23 @@
-"""Write one page per method from its docstring, and their index: python docs/scripts/methods_pages.py.
+"""One page per method, from its docstring and the comparisons in docs/results/compare, and their index.
 
-What is between the two `comparison` comments of a page is kept. Numbers sent are counted in a run.
+Numbers sent are counted in a run.
 """
 
-import inspect
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import d3gd
 from d3gd.algorithms import catalogue
+from docs.scripts.docstrings import markdown, sections
 
-FOLDER = Path(__file__).parents[1] / "methods"
-_COMPARISON = re.compile(r"<!-- comparison -->\n.*?<!-- /comparison -->", re.DOTALL)
-_EMPTY = "<!-- comparison -->\n<!-- /comparison -->"
-_SECTIONS = ("Args:", "Example:", "References:")
+DOCS = Path(__file__).parents[1]
+FOLDER = DOCS / "methods"
 
 WHEN = {
     "ACGT": "On undirected networks with several links per agent, if bytes matter more than rounds: it tracks "
@@ -119,59 +117,54 @@ def sent(method: type[Any]) -> str:
     return _by_choice(method, numbers_sent)
 
 
-def _markdown(text: str) -> str:
-    """Return a docstring's text as Markdown: its displays and inline formulas between dollars."""
-    text = re.sub(r"\.\. math:: (.+)", r"$$\1$$", text)
-
-    def display(match: re.Match[str]) -> str:
-        body = inspect.cleandoc(match.group(1))
-        aligned = f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}" if "&" in body else body
-        return f"$$\n{aligned}\n$$\n"
-
-    text = re.sub(r"\.\. math::\n((?:    .+\n?)+)", display, text)
-    text = re.sub(r'^(``"\w+"``)\n    ', r"- \1: ", text, flags=re.MULTILINE)
-    text = re.sub(r":math:`([^`]+)`", lambda match: f"${' '.join(match.group(1).split())}$", text)
-    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
-    return text.replace("``", "`")
+@cache
+def comparisons() -> list[tuple[str, dict[str, Any]]]:
+    """Return the comparisons, each with a link to its page from that of a method."""
+    files = sorted((DOCS / "results" / "compare").glob("*/compare.json"))
+    return [
+        (f"../{file.with_suffix('.md').relative_to(DOCS).as_posix()}", json.loads(file.read_text("utf-8")))
+        for file in files
+    ]
 
 
-def parts(method: type[Any]) -> dict[str, str]:
-    """Return a docstring's sections; what comes first has no name."""
-    doc = inspect.getdoc(method) or ""
-    pieces = re.split(rf"^({'|'.join(_SECTIONS)})\n", doc, flags=re.MULTILINE)
-    named = zip(pieces[1::2], pieces[2::2], strict=True)
-    return {"": pieces[0].strip(), **{name: inspect.cleandoc(text) for name, text in named}}
+def compared(name: str, found: list[tuple[str, dict[str, Any]]]) -> str:
+    """Return the rows of a method and of its variants, a table for each comparison that has any."""
+    parts = []
+    for link, content in found:
+        rows = [row for row in content["markdown"]["rows"] if row[1].split()[0] == name]
+        if rows:
+            lines = [content["markdown"]["header"], ["---"] * len(rows[0]), *rows]
+            table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+            about = f"{content['title']}, {len(content['seeds'])} seeds"
+            links = f"[all methods]({link}), [how to read it](../howto/compare.md#how-to-read-the-table)"
+            parts.append(f"On {about} ({links}):\n\n{table}")
+    return "\n\n".join(parts)
 
 
-def page(name: str, method: type[Any], old: str = "") -> str:
-    """Return a method's page; ``old`` is the one it replaces."""
-    text = parts(method)
-    kept = _COMPARISON.search(old)
+def page(name: str, method: type[Any]) -> str:
+    """Return a method's page."""
+    text = sections(method)
     settings = re.sub(r"^(\w+): ", r"- `\1`: ", text["Args:"], flags=re.MULTILINE)
+    facts = [
+        ("agents must know", needs(method)),
+        ("with a constant step and exact gradients, converges", ends(method)),
+        ("[conditions](../howto/conditions.md) survived without bias", survives(method)),
+        ("numbers per link and iteration", sent(method)),
+        ("code", f"`{method.__module__}`"),
+    ]
+    rows = compared(name, comparisons())
     blocks = [
         f"# {name}",
-        _markdown(text[""]),
-        "| | |\n|---|---|",
+        markdown(text[""]),
+        "| | |\n|---|---|\n" + "\n".join(f"| {label} | {value} |" for label, value in facts),
         "## Settings",
-        _markdown(settings),
+        markdown(settings),
         "## When to use it",
         WHEN[name],
-        "## In the comparison",
-        kept.group() if kept else _EMPTY,
+        *(["## In the comparison", rows] if rows else []),
         "## References",
         " ".join(text["References:"].split()),
     ]
-    table = "\n".join(
-        f"| {label} | {value} |"
-        for label, value in [
-            ("agents must know", needs(method)),
-            ("with a constant step and exact gradients, converges", ends(method)),
-            ("[conditions](../howto/conditions.md) survived without bias", survives(method)),
-            ("numbers per link and iteration", sent(method)),
-            ("code", f"`{method.__module__}`"),
-        ]
-    )
-    blocks[2] += "\n" + table
     return "\n\n".join(blocks) + "\n"
 
 
@@ -191,25 +184,10 @@ def index() -> str:
         "[compare.md](../howto/compare.md#how-to-read-the-table); which method to use, in the",
         "[README](../../README.md#which-method).",
         "",
-        "`python docs/scripts/methods_pages.py` writes these pages from the docstrings, except what is between their",
-        "`comparison` comments.",
+        "`make pages` writes these pages from the docstrings and the comparisons.",
         "",
         "| method | agents must know | with a constant step, converges | numbers per link |",
         "|---|---|---|---|",
         *rows,
     ]
     return "\n".join(lines) + "\n"
-
-
-def write() -> None:
-    """Write all pages."""
-    FOLDER.mkdir(exist_ok=True)
-    for name, method in catalogue.methods().items():
-        path = FOLDER / f"{name}.md"
-        path.write_text(page(name, method, path.read_text(encoding="utf-8") if path.exists() else ""), encoding="utf-8")
-    (FOLDER / "README.md").write_text(index(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    with np.errstate(all="ignore"):
-        write()

@@ -1,0 +1,53 @@
+"""Pages that follow from code and results are as these say, and every page has a place in the navigation."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from docs.scripts import between, claims, contents, pages
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = pages.all_pages()
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_page_is_what_its_script_writes(name):
+    path = ROOT / "docs" / name
+    assert path.exists(), "run: make pages"
+    with np.errstate(all="ignore"):
+        assert path.read_text(encoding="utf-8") == WRITTEN[name](), "run: make pages"
+
+
+def test_every_page_has_a_place_in_the_navigation():
+    listed = {ROOT / f"{contents.INDEXES[0]}.md"}
+    for index in contents.INDEXES:
+        path = ROOT / f"{index}.md"
+        for _, names in contents.sections(path.read_text(encoding="utf-8")):
+            listed |= {(path.parent / f"{name}.md").resolve() for name in names}
+    missing = {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - listed
+    assert sorted(path.relative_to(ROOT).as_posix() for path in missing) == [], "add them to a list of docs/index.md"
+
+
+def test_a_table_takes_the_place_of_the_one_before():
+    page = "a\n<!-- t -->\n\nold\n\n<!-- /t -->\nb"
+    assert between.filled(page, "t", "new") == "a\n<!-- t -->\n\nnew\n\n<!-- /t -->\nb"
+    with pytest.raises(SystemExit, match="found 0 and 0"):
+        between.filled(page, "u", "new")
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "docs/scripts").glob("*_table.py")), ids=lambda path: path.stem)
+def test_every_script_of_a_table_has_its_place_in_a_page(script):
+    calls = [line for line in script.read_text(encoding="utf-8").splitlines() if "between.write(" in line]
+    assert len(calls) == 1
+    page = (ROOT / "docs" / calls[0].split('"')[1]).read_text(encoding="utf-8")
+    assert f"docs.scripts.{script.stem}" in page
+
+
+def test_the_row_of_a_claim():
+    one = {"label": "D3GD (global)", "shown": "29.0 % [27.1, 30.7]"}
+    claim = {"claim": "C", "measure": "M", "paper": "30 %", "ours": [one], "verdict": "partly"}
+    header, rule, row = claims.table({"seeds": list(range(10)), "claims": [claim]}).splitlines()
+    assert header == "| claim | paper | ours: median [quartiles] of 10 seeds | verdict |"
+    assert rule == "|---|---|---|---|"
+    assert row == "| C<br><sub>M</sub> | 30 % | global: 29.0 % [27.1, 30.7] | partly |"
