@@ -78,7 +78,8 @@ def sweep(
     wanted = {point.place: point for point in points(values, drawn)}
     tasks = {place: task_of(source, point, iterations) for place, point in wanted.items()}  # checks all settings
     claim(folder, _KIND, {"sweep": title})
-    missing = {place: (task, folder / place) for place, task in tasks.items() if not _is_done(task, folder / place)}
+    whole = folder.resolve()  # other processes may have another working directory
+    missing = {place: (task, whole / place) for place, task in tasks.items() if not _is_done(task, folder / place)}
     finished = run_all(
         missing,
         _attempt,

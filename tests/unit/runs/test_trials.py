@@ -40,7 +40,7 @@ def test_a_back_end_that_is_not_there_is_told():
         dict(run_all({0: 0}, abs, backend="rocket"))
 
 
-def test_a_sweep_on_a_cluster_has_the_bits_of_one_in_this_process(tmp_path):
+def test_a_sweep_on_a_cluster_has_the_bits_of_one_in_this_process(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     (tmp_path / "small.toml").write_text(FILE)
     how = {"settings": {"algorithm.step_size": [0.05, 0.1]}, "seeds": 2}
@@ -51,7 +51,8 @@ def test_a_sweep_on_a_cluster_has_the_bits_of_one_in_this_process(tmp_path):
     ):
         workers = set(client.run(os.getpid).values())
         assert set(dict(run_all({0: 0, 1: 1}, process, backend="dask")).values()) <= workers
-        there = d3gd.sweep(tmp_path / "small.toml", out=tmp_path / "there", backend="dask", **how)
+        monkeypatch.chdir(tmp_path)  # the workers stay where they are
+        there = d3gd.sweep("small.toml", out="there", backend="dask", **how)
     assert [row.final for row in there.rows] == [row.final for row in here.rows]
     for one, other in zip(here.rows, there.rows, strict=True):
         assert np.array_equal(here.result(one).x, there.result(other).x)
