@@ -282,7 +282,11 @@ class Network:
 
     def precise(self, values: Floats) -> Floats:
         """Return values in the precision of the models, so that results keep it."""
-        return values.astype(self.dtype, copy=False)
+        if values.dtype == self.dtype:
+            return values
+        precise: Floats = self._buffers.empty(values.shape, self.dtype)
+        precise[...] = values
+        return precise
 
     def residual(self, values: Floats, sent: Floats) -> Floats | float:
         """Return what rounding to the precision of messages took away; zero where nothing was rounded."""

@@ -136,7 +136,7 @@ def main(out):
         after = [buffer.double().numpy() for buffer in again.buffers() if buffer.is_floating_point()]
         arrays["buffers before"] = transport.each(np.concatenate(before))
         arrays["buffers after"] = transport.each(np.concatenate(after))
-        arrays["weights"] = net.halo.everywhere(opt.algorithm.weights(net, opt._memory))
+        arrays["weights"] = net.halo.everywhere(opt.algorithm.weights(net, opt._steps.memory))
         result = run(transport)
         arrays |= {"run x": result.x, **{f"run {name}": values for name, values in result.metrics.items()}}
         if transport.rank == 0:

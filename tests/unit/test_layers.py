@@ -27,19 +27,7 @@ VOCABULARY = [
     "spectrum",
     "drawing",
 ]
-RUNNING = {
-    "engine",
-    "metrics",
-    "runs",
-    "result",
-    "config",
-    "comparison",
-    "reproduce",
-    "cli",
-    "plots",
-    "report",
-    "sweeps",
-}
+RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots", "report"}
 ABOVE = RUNNING | {"problems", "data", "theory"}
 TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "__init__", "__main__"}
 PACKAGES = {
@@ -63,7 +51,6 @@ PACKAGES = {
     "cli",
     "torch",
     "sites",
-    "sweeps",
 }
 
 

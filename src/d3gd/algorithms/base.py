@@ -114,6 +114,15 @@ class Algorithm(Generic[S]):
         """Whether it converges to a stationary point with a constant step and exact gradients, not only near one."""
         return False
 
+    @property
+    def coordinatewise(self) -> bool:
+        """Whether a step treats each coordinate of the models alike and by itself, where every message arrives.
+
+        It then calls ``gradient()`` once, and what the state holds besides rows as long as a model does not depend on
+        models or gradients. A large model can be stepped in slices.
+        """
+        return False
+
     def init(self, net: Network, x0: Floats) -> S:
         """Return the state before the first iteration: by default the models, as ``s.x``."""
         models: Any = Models(x0)

@@ -41,6 +41,8 @@ class DGD(Algorithm[Models]):
         and learning over networks*, IEEE Transactions on Signal Processing 60, 2012, for combining after the step.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
     combine: Literal["before", "after"] = "before"
 

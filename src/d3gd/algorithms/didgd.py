@@ -64,6 +64,8 @@ class DiDGD(Algorithm[DiDGDState]):
         matrices*, IEEE Transactions on Automatic Control 63, 2018.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
     warmup: int = 0
     perron: Perron = "tracked"

@@ -60,6 +60,8 @@ class DIGing(Algorithm[DIGingState]):
         methods with gradient tracking*, IEEE Transactions on Automatic Control 65, 2020.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
     combine: Literal["before", "after", "both"] = "before"
     momentum: float = 0.0

@@ -49,6 +49,8 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
         data*, International Conference on Machine Learning, 2018.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
 
     needs = "undirected links"

@@ -49,6 +49,8 @@ class EXTRA(Algorithm[EXTRAState]):
         Journal on Optimization 25, 2015, with :math:`\tilde W = (I + W) / 2`.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
 
     needs = "undirected links"

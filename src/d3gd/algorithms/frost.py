@@ -73,6 +73,8 @@ class FROST(Algorithm[FROSTState]):
         Advances in Signal Processing, 2019.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
     rule: Literal["mixing", "fixed"] = "mixing"
     combine: Literal["after", "before"] = "after"

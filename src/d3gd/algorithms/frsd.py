@@ -58,6 +58,8 @@ class FRSD(Algorithm[FRSDState]):
         over directed graphs*, arXiv 2112.13257.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
     gain: float = 0.1
 

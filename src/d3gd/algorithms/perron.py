@@ -107,6 +107,11 @@ class PerronD3GD(Algorithm[PerronState]):
         """The correction removes the bias."""
         return self.correct
 
+    @property
+    def coordinatewise(self) -> bool:
+        """Weights do not depend on models, unless they are planned from gradients."""
+        return self.rule != "planned"
+
     def _rule(self, net: Network) -> Rule:
         if self.rule == "planned":
             return Planned(self.correct)

@@ -56,6 +56,8 @@ class PushPull(Algorithm[PushPullState]):
         geometric convergence*, IEEE Control Systems Letters 2, 2018.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
     combine: Literal["after", "before"] = "after"
 

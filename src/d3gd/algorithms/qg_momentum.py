@@ -60,6 +60,8 @@ class QGMomentum(Algorithm[QGState]):
         heterogeneous data*, International Conference on Machine Learning, 2021.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
     momentum: float = 0.9
     rule: Literal["mixing", "fixed"] = "mixing"

@@ -20,8 +20,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "mpi": ("mpi4py", "mpich"),
     "sites": ("pyzmq",),
-    "cluster": ("distributed",),
-    "parquet": ("pandas", "pyarrow"),
 }
 
 

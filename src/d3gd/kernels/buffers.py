@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from d3gd.arrays import Array
 
-LARGE = 1 << 22  # bytes from which the allocator requests new pages every time
+LARGE = 1 << 18  # bytes from which the allocator may request new pages every time
 
 
 class Buffers:

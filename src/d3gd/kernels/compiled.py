@@ -16,6 +16,7 @@ from d3gd.kernels.threads import in_parts
 
 _AHEAD = 16  # edges ahead at which a row is prefetched; rows of random neighbours are not in the cache
 _LINE = 64  # bytes of a cache line
+_WIDE = 1 << 12  # numbers from which a row is mixed in pieces
 _NEAR = 1 << 20  # bytes of rows that the cache holds, so that nothing needs to be prefetched
 
 
@@ -39,6 +40,16 @@ def _mix(first, last, indptr, columns, a, x, others, mixed):  # type: ignore[no-
     edges, line, own, far = len(columns), _LINE // x.itemsize, len(x), (x.size + others.size) * x.itemsize > _NEAR
     for i in range(first, last):
         row, begin, end = mixed[i], indptr[i], indptr[i + 1]
+        if len(row) > _WIDE:  # in pieces that stay in the cache, in the same order
+            for start in range(0, len(row), _WIDE):
+                piece = row[start : start + _WIDE]
+                piece[:] = 0
+                for e in range(begin, end):
+                    weight, heard = a[e], x[columns[e]] if columns[e] < own else others[columns[e] - own]
+                    some = heard[start : start + _WIDE]
+                    for c in range(len(piece)):
+                        piece[c] += weight * some[c]
+            continue
         fours = begin + (end - begin) // 4 * 4
         row[:] = 0
         for e in range(begin, fours, 4):  # four edges in one pass over the row, added in their order

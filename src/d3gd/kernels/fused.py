@@ -1,6 +1,7 @@
 """Equations of rows, compiled: one pass over memory on every core, without intermediate results.
 
-Bitwise equal to the same equation in NumPy, in double precision: see :mod:`d3gd.kernels.compiling`.
+Bitwise equal to the same equation in NumPy: see :mod:`d3gd.kernels.compiling`. NumPy and numba promote mixed precisions
+by different rules, so an equation of these is compared on some random rows first, and left to NumPy if it differs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,9 @@ from d3gd.kernels.compiling import Kernel
 from d3gd.kernels.threads import in_parts
 
 Equation: TypeAlias = Callable[..., Any]
+
+_PRECISIONS = (np.float64, np.float32)
+_SAMPLE = 256  # numbers; each has an even chance to show that roundings differ
 
 
 # One loop per pattern of arguments: "x" is an array of rows, "y" a column of one number per row.
@@ -90,31 +94,54 @@ def evaluate(equation: Equation, rows: Sequence[Array], numbers: Mapping[str, fl
 
     Args:
         equation: A function of numbers, those of rows first.
-        rows: Arrays of rows, or of one number per row; equations of other than double precision are left to NumPy,
-            whose rules for mixed precisions differ.
+        rows: Arrays of rows, or of one number per row, in double or single precision.
         numbers: Its other arguments.
         result: An array for the result, which may be one of the rows.
     """
     names = equation.__code__.co_varnames[len(rows) : equation.__code__.co_argcount]
     if set(names) != set(numbers) or not all(_is_plain(array) for array in (*rows, result)):
         return False
-    kernel = _kernel(equation, "".join("x" if row.shape == result.shape else "y" for row in rows))
-    if kernel is None or not all(row.shape in (result.shape, (len(result), 1)) for row in rows):
+    pattern = "".join("x" if row.shape == result.shape else "y" for row in rows)
+    if pattern not in _LOOPS or not all(row.shape in (result.shape, (len(result), 1)) for row in rows):
         return False
-    values = tuple([float(numbers[name]) for name in names])
-    in_parts(kernel, range(len(result) + 1), result.shape[1], values, result, *rows)
+    dtypes = tuple([array.dtype for array in (*rows, result)])
+    if not _agrees(equation, pattern, dtypes, names):
+        return False
+    values = _values([numbers[name] for name in names], dtypes)
+    in_parts(_kernel(equation, pattern), range(len(result) + 1), result.shape[1], values, result, *rows)
     return True
 
 
 def _is_plain(array: Array) -> bool:
-    return array.ndim == 2 and array.dtype == np.float64 and array.flags.c_contiguous
+    return array.ndim == 2 and array.dtype in _PRECISIONS and array.flags.c_contiguous
+
+
+def _values(numbers: Sequence[float], dtypes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return numbers in the precision that NumPy gives them: single if all rows are."""
+    kind = np.float32 if np.float64 not in dtypes[:-1] else float
+    return tuple([kind(number) for number in numbers])
 
 
 @cache
-def _kernel(equation: Equation, pattern: str) -> Kernel | None:
-    """Return the kernel of an equation, or None if there is no loop for this pattern of its arguments."""
-    if pattern not in _LOOPS:
-        return None
+def _agrees(equation: Equation, pattern: str, dtypes: tuple[Any, ...], names: tuple[str, ...]) -> bool:
+    """Whether the kernel has the bits of NumPy; in double precision it has, so that nothing needs to be compared."""
+    if set(dtypes) == {np.dtype(np.float64)}:
+        return True
+    random = np.random.default_rng(0)
+    rows = [
+        random.uniform(0.5, 2, (1, _SAMPLE if kind == "x" else 1)).astype(dtype)
+        for kind, dtype in zip(pattern, dtypes, strict=False)
+    ]
+    numbers = random.uniform(0.5, 2, len(names)).tolist()
+    result = np.empty((1, _SAMPLE), dtypes[-1])
+    _kernel(equation, pattern)(0, 1, _values(numbers, dtypes), result, *rows)
+    wanted = equation(*rows, **dict(zip(names, numbers, strict=True))).astype(dtypes[-1])
+    return bool(np.array_equal(result, wanted))
+
+
+@cache
+def _kernel(equation: Equation, pattern: str) -> Kernel:
+    """Return the kernel of an equation for a pattern of its arguments."""
     loop = _LOOPS[pattern](register_jitable(equation))
     try:
         kernel: Kernel = numba.njit(nogil=True, cache=True, error_model="numpy")(loop)

@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from d3gd.algorithms.base import Algorithm, require_admissible
-from d3gd.arrays import Array, Floats
+from d3gd.arrays import Array
 from d3gd.engine.checks import require_declared
-from d3gd.errors import D3GDError, DivergedError, RecordError, SettingsError
+from d3gd.errors import DivergedError, RecordError, SettingsError
 from d3gd.network import Network
-from d3gd.torch.rows import parts
 
 
 def require_computable(elsewhere: bool, whole: bool, closure: bool, local: bool) -> None:
@@ -95,38 +93,10 @@ def require_fitting(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> No
         )
 
 
-def require_finite(row: Floats, k: int) -> None:
-    """Raise an error for numbers that would make a model NaN or infinite at iteration ``k``."""
-    if not np.isfinite(row).all():
+def require_finite(finite: bool, k: int) -> None:
+    """Raise an error unless the numbers of iteration ``k`` are finite."""
+    if not finite:
         raise DivergedError(
             f"step {k} would make the model NaN or infinite; the parameters keep their last values: try a smaller "
             "step size, or look for such numbers in the data, the loss and the gradients"
         )
-
-
-def trainable(groups: Sequence[dict[str, Any]]) -> list[torch.Tensor]:
-    """Return the parameters that are not frozen."""
-    return [p for group in groups for p in group["params"] if p.requires_grad]
-
-
-def require_untouched(groups: Sequence[dict[str, Any]], trained: Sequence[torch.Tensor], point: Floats) -> None:
-    """Raise an error if other code has changed the parameters, or which of them are trainable.
-
-    Args:
-        groups: The groups of parameters.
-        trained: The parameters that were trainable at the start.
-        point: Their values after the last step.
-    """
-    changed = {id(p) for p in trainable(groups)} ^ {id(p) for p in trained}
-    for parameter in (p for group in groups for p in group["params"] if id(p) in changed):
-        raise SettingsError(
-            f"a parameter of shape {tuple(parameter.shape)} was {'un' * parameter.requires_grad}frozen after the "
-            "optimizer was created, and its model cannot change; create a new optimizer on all ranks"
-        )
-    for parameter, expected in zip(trained, parts(point, trained), strict=True):
-        found, kept = parameter.detach(), expected.to(parameter.device, parameter.dtype)
-        if not (torch.equal(found, kept) or torch.allclose(found, kept, rtol=0, atol=0, equal_nan=True)):
-            raise D3GDError(
-                f"a parameter of shape {tuple(found.shape)} was changed since the last step; the optimizer keeps "
-                "the model and would overwrite it: load its state_dict too, or create a new optimizer"
-            )

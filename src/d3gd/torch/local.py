@@ -1,17 +1,18 @@
 """A local optimizer, whose displacement takes the place of step size times gradient."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import torch
 
 from d3gd.algorithms.base import Algorithm
-from d3gd.arrays import Array, Floats
+from d3gd.arrays import Array
 from d3gd.errors import D3GDError, RecordError, SettingsError
 from d3gd.torch.checks import require_finite
-from d3gd.torch.rows import gathered, gradient
+from d3gd.torch.model import Model
+from d3gd.torch.rows import Row, torch_dtype
 
 Make: TypeAlias = Callable[[list[Any]], torch.optim.Optimizer]
 
@@ -71,39 +72,37 @@ class Local:
         """Do nothing: groups belong to the local optimizer."""
 
     def direction(
-        self,
-        trained: Sequence[torch.Tensor],
-        dtype: Any,
-        closure: Callable[[], float] | None,
-        losses: list[float],
-        k: int,
-    ) -> Floats:
+        self, model: Model, dtype: Any, closure: Callable[[], float] | None, losses: list[float], k: int
+    ) -> Row:
         """Return by how much the optimizer would change the parameters, per unit of its learning rate.
 
         The parameters keep their values. Learning rates may change in the step itself: those before it count.
 
         Args:
-            trained: The parameters.
+            model: The parameters.
             dtype: The precision of the result.
             closure: Computes the loss and its gradients, if ``step`` was given one.
             losses: To be extended by what the closure returns.
             k: The iteration.
         """
         if closure is None:  # or else NaN would stay in its moments
-            require_finite(gathered([gradient(p) for p in trained], dtype), k)
+            require_finite(model.gradients(dtype).is_finite(), k)
 
         def recorded() -> float:
             losses.append(closure())  # type: ignore[misc]  # it is called only if there is one
             return losses[-1]
 
-        size, before = self._size, [p.detach().clone() for p in trained]
+        size, trained = self._size, model.parameters
+        before = [parameter.detach().clone() for parameter in trained]
+        moved = torch.empty(model.dim, dtype=torch_dtype(dtype))
         try:
             self.optimizer.step(*[] if closure is None else [recorded])
-            moved = gathered(before, dtype) - gathered(trained, dtype)
+            for part, old, new in zip(torch.split(moved, model.sizes), before, trained, strict=True):
+                part.copy_(old.reshape(-1)).sub_(new.detach().reshape(-1).to(part))
         finally:
             for parameter, value in zip(trained, before, strict=True):
                 parameter.copy_(value)
-        return moved / size if size else moved
+        return Row([moved.div_(size) if size else moved], [model.dim], dtype)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return its state as named tensors."""

@@ -4,32 +4,23 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, overload
 
-import numpy as np
 import torch
-from threadpoolctl import ThreadpoolController
 
 from d3gd.algorithms.base import Algorithm
 from d3gd.algorithms.identity import describe
-from d3gd.arrays import Array, Floats
+from d3gd.arrays import Array
 from d3gd.digest import digest
-from d3gd.engine.checks import require_state
-from d3gd.engine.gradients import Gradients
 from d3gd.errors import DivergedError, SettingsError
 from d3gd.network import Network
 from d3gd.torch.agreement import EVERY, Agreed, agree
-from d3gd.torch.checks import (
-    require_computable,
-    require_finite,
-    require_one_agent,
-    require_real,
-    require_untouched,
-    trainable,
-)
+from d3gd.torch.checks import require_one_agent
 from d3gd.torch.local import Local, Make
+from d3gd.torch.model import Model
 from d3gd.torch.networks import Following
 from d3gd.torch.plain import Plain, sizes
 from d3gd.torch.rows import gathered, unscale, write
-from d3gd.torch.saving import read, restored, saved
+from d3gd.torch.saving import read, saved
+from d3gd.torch.stepping import Steps
 
 
 class DecentralizedOptimizer(torch.optim.Optimizer):
@@ -105,26 +96,20 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             self.algorithm, self.network, self.agent = algorithm, network, int(network.agents[0])
             self.iteration = self.skipped = 0
             self._made = True
-            self._trained = trainable(self.param_groups)
-            require_real(self._trained)
+            self._model = Model(self.param_groups)
             if isinstance(network, Following):
-                network.follow(self._trained)
-        self._dim = sum(p.numel() for p in self._trained)
-        given = network.given
-        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._dim]
+                network.follow(self._model.parameters)
+        given, dim = network.given, self._model.dim
+        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, dim]
         plan += [str(network.dtype), same_start, len(self.param_groups)]
         plan += self._source.plan()
         transport.require_same(
             digest(*plan), "an algorithm, network, local optimizer, or number, groups or precision of parameters"
         )
-        x0 = gathered(self._trained, network.dtype)
+        x0 = self._model.start(network.dtype)
         if same_start:
             x0 = network.halo.first(x0)
-        self._blas = ThreadpoolController()
-        with self._blas.limit(limits=1, user_api="blas"):
-            self._memory = algorithm.init(network, x0)
-        require_state(algorithm, network, self._memory, self._dim, type(algorithm).__name__, "init")
-        write(algorithm.point(self._memory), self._trained)
+        self._steps = Steps(algorithm, network, self._model, self._source, x0)
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -148,7 +133,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         Raises:
             DivergedError: The new model would not be finite; parameters and state stay as they are.
         """
-        require_untouched(self.param_groups, self._trained, self.algorithm.point(self._memory))
+        self._steps.require_whole()
+        self._model.require_untouched(self.param_groups, self._steps.point, thorough=self.iteration % EVERY == 0)
         k = self.iteration - self.skipped
         algorithm = self._source.current(k)
         agreed = self._agreed()
@@ -159,11 +145,10 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         try:
             if agreed.skip or algorithm is None:
                 if not (agreed.skip or self._out):
-                    self._direction(closure, losses, k)  # a local optimizer goes on, a closure is called
+                    self._steps.direction(closure, losses, k)  # a local optimizer goes on, a closure is called
                 self.skipped += 1
             else:
-                self._memory = self._stepped(*self._begun(k), closure, losses)
-                write(self.algorithm.point(self._memory), self._trained)
+                self._steps.take(*self._begun(k), closure, losses, idle=self._out)
         except DivergedError:
             self.status = "diverged"
             raise
@@ -179,42 +164,6 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             self.iteration = begun + self.skipped
             self._source.show(begun)
         return self._source.current(begun), begun
-
-    def _stepped(
-        self, algorithm: Algorithm[Any], k: int, closure: Callable[[], float] | None, losses: list[float]
-    ) -> Any:
-        """Return the state after iteration ``k``."""
-        here = algorithm.point(self._memory)
-
-        def evaluate(x: Floats, key: int | None) -> Floats:
-            if self._out:
-                return np.zeros_like(here)
-            elsewhere = x is not here
-            require_computable(elsewhere, key is None, closure is not None, self.local is not None)
-            if elsewhere:
-                write(x, self._trained)
-            found = self._direction(closure, losses, k)
-            if elsewhere:
-                write(here, self._trained)
-            return found
-
-        gradients = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self.network.agents)
-        gradients.begin(here, k)
-        # As in d3gd.run: one thread keeps results bitwise equal, and divergence shows in the numbers.
-        with self._blas.limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            memory = algorithm.step(self.network, gradients, self._memory, k)
-        require_finite(algorithm.point(memory), k)
-        if closure is not None and not losses:
-            gradients()  # a caller expects its closure to be called
-        if k == 0:
-            require_state(algorithm, self.network, memory, self._dim, type(algorithm).__name__, "step")
-        return memory
-
-    def _direction(self, closure: Callable[[], float] | None, losses: list[float], k: int) -> Floats:
-        """Return the gradient, or what a local optimizer proposes per unit of the step size; it may be sent."""
-        found = self._source.direction(self._trained, self.network.dtype, closure, losses, k)
-        require_finite(found, k)
-        return found
 
     @contextmanager
     def join(self, *schedulers: Any) -> Iterator[None]:
@@ -258,7 +207,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         """
         buffers = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
         if buffers:
-            a = self.algorithm.weights(self.network, self._memory)
+            a = self.algorithm.weights(self.network, self._steps.memory)
             received = self.network.exchange(buffers=gathered(buffers, self.network.dtype)).buffers
             write(self.network.mix(a, received), buffers)
 
@@ -267,6 +216,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
         Each process saves its own; ``torch.load(..., weights_only=True)`` and safetensors read it.
         """
+        self._steps.require_whole()
         tensors = {name: torch.tensor(array) for name, array in self._saved().items()}
         return tensors | self._source.state()
 
@@ -287,11 +237,10 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         with transport.together():
             self._source.load(arrays, local)
         self._source.share(self)
-        self._memory = restored(self._memory, arrays)
+        self._steps.load(arrays)
         self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
         self.network.bytes_sent = int(arrays["bytes_sent"])
         self._asked = True
-        write(self.algorithm.point(self._memory), self._trained)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group during construction; afterwards the model's length is fixed."""
@@ -306,7 +255,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
     def _saved(self) -> dict[str, Array]:
         counts = {"agent": self.agent, "iteration": self.iteration, "skipped": self.skipped}
-        return saved(self._memory, counts | {"bytes_sent": self.network.bytes_sent}, self.param_groups)
+        return saved(self._steps.memory, counts | {"bytes_sent": self.network.bytes_sent}, self.param_groups)
 
     def _agreed(self) -> Agreed:
         """Compare with the other ranks where it is due, and undo a loss scale."""
@@ -318,5 +267,5 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         transport, lr = self.network.halo.transport, sizes(self.param_groups)["lr"].tolist()
         agreed = agree(transport, "takes a step", self.iteration, lr, skip=skip, out=self._out)
         if scale is not None and not agreed.skip:
-            unscale(self._trained, scale)
+            unscale(self._model.parameters, scale)
         return agreed

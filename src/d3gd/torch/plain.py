@@ -8,10 +8,11 @@ import numpy as np
 import torch
 
 from d3gd.algorithms.base import Algorithm
-from d3gd.arrays import Array, Floats
+from d3gd.arrays import Array
 from d3gd.errors import SettingsError
 from d3gd.schedules import at
-from d3gd.torch.rows import gathered, gradient
+from d3gd.torch.model import Model
+from d3gd.torch.rows import Row
 
 Groups: TypeAlias = Sequence[dict[str, Any]]
 
@@ -89,18 +90,13 @@ class Plain:
                 group["lr"] = self._size(k)
 
     def direction(
-        self,
-        trained: Sequence[torch.Tensor],
-        dtype: Any,
-        closure: Callable[[], float] | None,
-        losses: list[float],
-        k: int,
-    ) -> Floats:
+        self, model: Model, dtype: Any, closure: Callable[[], float] | None, losses: list[float], k: int
+    ) -> Row:
         """Return the gradient, with the arguments of :meth:`d3gd.torch.local.Local.direction`."""
         if closure is not None:
             with torch.enable_grad():
                 losses.append(closure())
-        return gathered([gradient(p) for p in trained], dtype)
+        return model.gradients(dtype)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return its state: none."""

@@ -1,6 +1,7 @@
 """Tensors as the row of numbers that is an agent's model."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,73 @@ import torch
 from d3gd.arrays import Array, Floats
 
 
+class Row:
+    """Tensors as one row of numbers, any part of which can be read; what needs no conversion is not copied.
+
+    Args:
+        tensors: The tensors; None stands for zeros.
+        sizes: The number of numbers of each.
+        dtype: The precision of the row.
+    """
+
+    def __init__(self, tensors: Sequence[torch.Tensor | None], sizes: Sequence[int], dtype: Any) -> None:
+        self._tensors = [None if tensor is None else _flat(tensor) for tensor in tensors]
+        self._ends = np.cumsum([0, *sizes]).tolist()
+        self._dtype = np.dtype(dtype)
+        self.dim = self._ends[-1]
+
+    def part(self, first: int, last: int) -> Floats:
+        """Return the numbers ``first`` to ``last - 1``, (1, last - first); they must not be changed."""
+        found: Floats | None = None
+        for tensor, (begin, end) in zip(self._tensors, pairwise(self._ends), strict=True):
+            low, high = max(first, begin), min(last, end)
+            if low >= high:
+                continue
+            piece = None if tensor is None else tensor[low - begin : high - begin]
+            if found is None:
+                if piece is not None and (low, high) == (first, last) and _is_array(piece, self._dtype):
+                    return piece.numpy()[None]
+                found = np.empty((1, last - first), dtype=self._dtype)
+            into = found[0, low - first : high - first]
+            if piece is None:
+                into[:] = 0
+            else:
+                torch.from_numpy(into).copy_(piece)
+        return np.empty((1, 0), dtype=self._dtype) if found is None else found
+
+    def whole(self) -> Floats:
+        """Return all numbers in a new array."""
+        found = self.part(0, self.dim)
+        return found if found.base is None else found.copy()
+
+    def is_finite(self) -> bool:
+        """Whether all numbers are finite."""
+        return all(tensor is None or is_finite(tensor) for tensor in self._tensors)
+
+
+def is_finite(numbers: Any) -> bool:
+    """Whether all numbers of an array or tensor are finite: at first by their sum, which takes the least time."""
+    lib = torch if isinstance(numbers, torch.Tensor) else np
+    return bool(lib.isfinite(numbers.sum())) or bool(lib.isfinite(numbers).all())
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    dense = tensor.to_dense() if tensor.is_sparse else tensor
+    return dense.detach().reshape(-1)
+
+
+def _is_array(tensor: torch.Tensor, dtype: Any) -> bool:
+    """Whether NumPy can read a tensor where it is."""
+    return tensor.device.type == "cpu" and tensor.dtype == torch_dtype(dtype)
+
+
+def torch_dtype(dtype: Any) -> torch.dtype:
+    """Return PyTorch's name of a precision of models."""
+    return torch.float64 if dtype == np.float64 else torch.float32
+
+
 def gathered(tensors: Sequence[torch.Tensor], dtype: Any) -> Floats:
-    """Return the numbers of some tensors as one row."""
+    """Return the numbers of some tensors as one new row."""
     row: Floats = np.empty((1, sum(tensor.numel() for tensor in tensors)), dtype=dtype)
     for part, tensor in zip(parts(row, tensors), tensors, strict=True):
         part.copy_(tensor.detach())
@@ -29,13 +95,6 @@ def write(row: Array, tensors: Sequence[torch.Tensor]) -> None:
     """Write a row into some tensors."""
     for part, tensor in zip(parts(row, tensors), tensors, strict=True):
         tensor.copy_(part)
-
-
-def gradient(parameter: torch.Tensor) -> torch.Tensor:
-    """Return the gradient of a parameter: dense, and zero if it has none."""
-    if parameter.grad is None:
-        return torch.zeros_like(parameter)
-    return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
 
 
 def unscale(parameters: Sequence[torch.Tensor], scale: torch.Tensor) -> None:

@@ -52,11 +52,25 @@ def test_every_update_is_compiled_to_the_bits_of_numpy(fused, name):
     assert np.array_equal(rows[0], expected)
 
 
-def test_other_precisions_and_layouts_are_left_to_numpy(fused):
+@pytest.mark.parametrize(
+    ("name", "precisions", "result"),
+    [("descended", "sss", "s"), ("corrected", "ssdd", "s"), ("correction", "dsd", "d"), ("tracked", "dss", "d")],
+)
+def test_models_in_single_precision_too(fused, name, precisions, result):
+    equation, kinds = EQUATIONS[name], {"s": np.float32, "d": np.float64}
+    rows, numbers = arguments(equation, 7, 300)
+    rows = [row.astype(kinds[kind]) for row, kind in zip(rows, precisions, strict=True)]
+    found = np.empty((7, 300), kinds[result])
+    assert fused.evaluate(equation, rows, numbers, found)
+    assert np.array_equal(found, equation(*rows, **numbers).astype(kinds[result]))
+
+
+def test_what_numpy_rounds_otherwise_and_other_layouts_are_left_to_it(fused):
     equation = EQUATIONS["tracked"]
     rows, numbers = arguments(equation, 7, 5)
-    single = [row.astype(np.float32) for row in rows]
-    assert not fused.evaluate(equation, single, numbers, np.empty((7, 5)))
+    mixed = [rows[0].astype(np.float32), rows[1], rows[2]]
+    assert not fused.evaluate(lambda x, y, z, a: a * x + y + z, mixed, {"a": 0.3}, np.empty((7, 5)))
+    assert not fused.evaluate(equation, [row.astype(np.float16) for row in rows], numbers, np.empty((7, 5)))
     assert not fused.evaluate(equation, [np.asfortranarray(rows[0]), *rows[1:]], numbers, np.empty((7, 5)))
     assert not fused.evaluate(lambda x, y, z, w: x, [*rows, rows[0]], {}, np.empty((7, 5)))  # no such loop
 

@@ -1,1 +1,0 @@
-"""Sweeps: an experiment with every combination of some settings' values, and with several seeds."""

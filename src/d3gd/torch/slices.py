@@ -1,0 +1,134 @@
+"""Steps of a large model, slice by slice.
+
+A step of a coordinate-wise method on some coordinates is the step of the whole model, restricted to them. Slices that
+stay in the cache need no memory for messages and intermediate results as large as the model, and the state is updated
+in place.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+
+from d3gd.algorithms.base import Algorithm
+from d3gd.arrays import Array, Bools, Floats
+from d3gd.distributed.inbox import Inbox
+from d3gd.engine.gradients import Gradients
+from d3gd.errors import DivergedError
+from d3gd.network import Network
+from d3gd.state import flatten, restore
+from d3gd.torch.checks import require_finite
+from d3gd.torch.model import slice_sum
+
+_SLICE = 1 << 19  # numbers: 2 MB in single precision
+
+
+def bounds(algorithm: Algorithm[Any], net: Network, dim: int) -> list[int]:
+    """Return where slices of a model start, and its end; a small model, or one that the method needs whole, is one."""
+    fits = algorithm.coordinatewise and net.reliable and net.repeatable
+    count = -(-dim // _SLICE) if fits else 1
+    return np.linspace(0, dim, count + 1).astype(int).tolist()  # type: ignore[no-any-return]
+
+
+def separate(memory: Any, dim: int) -> Any:
+    """Return a state whose rows as long as the model have memory of their own, so that they can be updated in place."""
+    arrays, seen = flatten(memory), list[Array]()
+    for name in _wide(arrays, dim):
+        if any(np.may_share_memory(arrays[name], other) for other in seen) or not arrays[name].flags.writeable:
+            arrays[name] = arrays[name].copy()
+        seen.append(arrays[name])
+    return restore(memory, arrays)
+
+
+class TornError(DivergedError):
+    """A model that is not finite, of which some slices have already changed."""
+
+
+def step(
+    algorithm: Algorithm[Any],
+    net: Network,
+    memory: Any,
+    k: int,
+    direction: Callable[[int, int], Floats],
+    cuts: list[int],
+) -> tuple[Any, list[float]]:
+    """Take iteration ``k`` slice by slice, in place.
+
+    Args:
+        algorithm: A coordinate-wise method.
+        net: The network.
+        memory: The state, from :func:`separate`.
+        k: The iteration.
+        direction: Returns the gradient between two coordinates.
+        cuts: The result of :func:`bounds`.
+
+    Returns:
+        The state, and the sum over each slice of the model.
+    """
+    arrays, sums, later = flatten(memory), list[float](), _Later(net)
+    wide, after = _wide(arrays, cuts[-1]), memory
+    for first, last in pairwise(cuts):
+        before = restore(memory, {name: a[:, first:last] if name in wide else a for name, a in arrays.items()})
+        point = algorithm.point(before)
+
+        def evaluate(x: Floats, key: int | None, first: int = first, last: int = last) -> Floats:
+            return direction(first, last)
+
+        gradients = Gradients(evaluate, point.shape, point.dtype, source="the model", agents=net.agents)
+        gradients.begin(point, k)
+        later.begin(last - first)
+        after = algorithm.step(cast(Network, later), gradients, before, k)
+        net.halo.transport.settle()  # what is overwritten below may have been sent
+        new, total = flatten(after), slice_sum(algorithm.point(after))
+        finite = bool(np.isfinite(total) or np.isfinite(algorithm.point(after)).all())
+        if not finite and first > 0:
+            raise TornError(
+                f"step {k} made the model NaN or infinite, and part of it has changed; load the last saved state, and "
+                "try a smaller step size"
+            )
+        require_finite(finite, k)
+        sums.append(total)
+        for name in wide:
+            arrays[name][:, first:last] = new.pop(name)
+        rest = new
+    return restore(after, {**{name: arrays[name] for name in wide}, **rest}), sums
+
+
+def _wide(arrays: dict[str, Array], dim: int) -> list[str]:
+    """Return the names of arrays with one row as long as the model."""
+    return [name for name, array in arrays.items() if array.ndim == 2 and array.shape[1] == dim]
+
+
+class _Later:
+    """A network on which later slices do not send again what does not belong to a slice: it has arrived with the first.
+
+    Args:
+        net: The network.
+    """
+
+    def __init__(self, net: Network) -> None:
+        self._net = net
+        self._arrived: list[Inbox] = []  # with the first slice, one for each exchange of a step
+        self._slices = self._width = self._calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._net, name)
+
+    def begin(self, width: int) -> None:
+        """Begin a slice."""
+        self._slices, self._width, self._calls = self._slices + 1, width, 0
+
+    def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
+        """Send the rows of this slice, and in the first one all others."""
+        if self._slices == 1:
+            self._arrived.append(self._net.exchange(over=over, **arrays))
+            return self._arrived[-1]
+        first, self._calls = self._arrived[self._calls], self._calls + 1
+        sliced = {name: array for name, array in arrays.items() if array.shape[1] == self._width}
+        if not sliced:
+            return first
+        inbox = self._net.exchange(over=over, **sliced)
+        if len(sliced) == len(arrays):
+            return inbox
+        return Inbox({name: getattr(inbox if name in sliced else first, name) for name in arrays})

@@ -1,0 +1,163 @@
+"""The steps of an algorithm on this process's model."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from d3gd.algorithms.base import Algorithm
+from d3gd.arrays import Array, Floats
+from d3gd.engine.checks import require_state
+from d3gd.engine.gradients import Gradients
+from d3gd.errors import D3GDError
+from d3gd.network import Network
+from d3gd.torch import slices
+from d3gd.torch.checks import require_computable, require_finite
+from d3gd.torch.local import Local
+from d3gd.torch.model import Model
+from d3gd.torch.plain import Plain
+from d3gd.torch.rows import Row, is_finite
+from d3gd.torch.saving import restored
+
+
+class Steps:
+    """The state of an algorithm, and the model in it: stepped whole, or slice by slice if it is large.
+
+    Args:
+        algorithm: The method.
+        net: This process's agent.
+        model: The parameters.
+        source: Where displacements come from.
+        x0: The model before the first iteration.
+
+    Attributes:
+        memory: The state.
+    """
+
+    def __init__(
+        self, algorithm: Algorithm[Any], net: Network, model: Model, source: Plain | Local, x0: Floats
+    ) -> None:
+        self._algorithm, self._net, self._model, self._source = algorithm, net, model, source
+        # As in d3gd.run, one thread keeps results bitwise equal; coordinate-wise methods do not use BLAS.
+        self._blas = ThreadpoolController()
+        with self._blas.limit(limits=1, user_api="blas"):
+            self.memory = algorithm.init(net, x0)
+        require_state(algorithm, net, self.memory, model.dim, type(algorithm).__name__, "init")
+        self._cuts = slices.bounds(algorithm, net, model.dim)
+        self._torn = False
+        self._keep(self.memory)
+
+    @property
+    def point(self) -> Floats:
+        """The model."""
+        return self._algorithm.point(self.memory)
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Continue from the arrays of a saved state."""
+        self._keep(restored(self.memory, arrays))
+        self._torn = False
+
+    def _keep(self, memory: Any) -> None:
+        """Keep a state that no step has made."""
+        if self._sliced:
+            self.memory = slices.separate(memory, self._model.dim)
+            self._model.share(self.point, self._cuts)
+        else:
+            self.memory = memory
+            self._model.write(self.point)
+
+    @property
+    def _sliced(self) -> bool:
+        return len(self._cuts) > 2
+
+    def require_whole(self) -> None:
+        """Raise an error if the last step ended halfway."""
+        if self._torn:
+            raise D3GDError("the last step was interrupted, and part of the model has changed; load a saved state")
+
+    def direction(self, closure: Callable[[], float] | None, losses: list[float], k: int) -> Row:
+        """Return the gradient, or what a local optimizer proposes per unit of the step size."""
+        found = self._source.direction(self._model, self._net.dtype, closure, losses, k)
+        require_finite(found.is_finite(), k)
+        return found
+
+    def take(
+        self,
+        algorithm: Algorithm[Any],
+        k: int,
+        closure: Callable[[], float] | None,
+        losses: list[float],
+        *,
+        idle: bool,
+    ) -> None:
+        """Take iteration ``k``, and write the new model to the parameters.
+
+        Args:
+            algorithm: The method, with the step size of this iteration.
+            k: The iteration.
+            closure: Computes the loss and its gradients, if ``step`` was given one.
+            losses: To be extended by what the closure returns.
+            idle: Whether this agent has no data for this step: its gradient is zero.
+        """
+        one = nullcontext() if algorithm.coordinatewise else self._blas.limit(limits=1, user_api="blas")
+        with one, np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # divergence shows in the numbers
+            (self._take_slices if self._sliced else self._take_whole)(algorithm, k, closure, losses, idle)
+        if closure is not None and not losses and not idle:
+            self.direction(closure, losses, k)  # a caller expects its closure to be called
+        if k == 0:
+            name = type(algorithm).__name__
+            require_state(algorithm, self._net, self.memory, self._model.dim, name, "step")
+
+    def _take_slices(
+        self,
+        algorithm: Algorithm[Any],
+        k: int,
+        closure: Callable[[], float] | None,
+        losses: list[float],
+        idle: bool,
+    ) -> None:
+        row: list[Row] = []
+
+        def direction(first: int, last: int) -> Floats:
+            if idle:
+                return np.zeros((1, last - first), dtype=self._net.dtype)
+            if not row:
+                row.append(self.direction(closure, losses, k))
+                self._torn = True  # from here on, until the last slice is written
+            return row[0].part(first, last)
+
+        self._torn = idle
+        self.memory, sums = slices.step(algorithm, self._net, self.memory, k, direction, self._cuts)
+        self._torn = False
+        self._model.written(sums)
+
+    def _take_whole(
+        self,
+        algorithm: Algorithm[Any],
+        k: int,
+        closure: Callable[[], float] | None,
+        losses: list[float],
+        idle: bool,
+    ) -> None:
+        here, model = self.point, self._model
+
+        def evaluate(x: Floats, key: int | None) -> Floats:
+            if idle:
+                return np.zeros_like(here)
+            elsewhere = x is not here
+            require_computable(elsewhere, key is None, closure is not None, isinstance(self._source, Local))
+            if elsewhere:
+                model.write(x)
+            found = self.direction(closure, losses, k).whole()
+            if elsewhere:
+                model.write(here)
+            return found
+
+        gradients = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self._net.agents)
+        gradients.begin(here, k)
+        memory = algorithm.step(self._net, gradients, self.memory, k)
+        require_finite(is_finite(algorithm.point(memory)), k)
+        self.memory = memory
+        model.write(self.point)

@@ -1,0 +1,171 @@
+"""Large models are views of one row that is stepped slice by slice: the same training, to the bit."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import d3gd
+from d3gd.errors import D3GDError, DivergedError
+from d3gd.torch import DecentralizedOptimizer, network, slices
+from d3gd.transports.threads import on_threads
+
+METHODS = {
+    "Di-DGD": d3gd.DiDGD(step_size=0.1),
+    "PerronD3GD": d3gd.PerronD3GD(step_size=0.1),
+    "FROST": d3gd.FROST(step_size=0.1),
+    "D3GD": d3gd.D3GD(step_size=0.1),  # needs the model whole
+}
+RANKS = 3
+
+
+@pytest.fixture
+def small_slices(monkeypatch):
+    monkeypatch.setattr(slices, "_SLICE", 7)
+
+
+def model(dtype=torch.float32):
+    net = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).to(dtype)
+    for parameter in net.parameters():  # threads share the random numbers of PyTorch
+        parameter.data = torch.arange(parameter.numel()).sin().reshape(parameter.shape).to(dtype)
+    return net
+
+
+def trained(transport, algorithm, *, steps=5, local=None, dtype=torch.float32, change=lambda net, opt: None):
+    """Train on this rank's data; returns the parameters and the state."""
+    draws = torch.Generator().manual_seed(transport.rank)
+    inputs, target = torch.randn(6, 4, generator=draws, dtype=dtype), torch.arange(6) % 3
+    net = model(dtype)
+    agent = network(d3gd.graphs.exponential(transport.ranks), transport=transport)
+    opt = DecentralizedOptimizer(net.parameters(), algorithm, agent, local=local)
+    for _ in range(steps):
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(inputs), target).backward()
+        opt.step()
+        change(net, opt)
+    return nn.utils.parameters_to_vector(net.parameters()).detach(), opt
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_slices_are_the_whole(name, dtype, monkeypatch):
+    ends = []
+    for size in (1 << 19, 7):
+        monkeypatch.setattr(slices, "_SLICE", size)
+        runs = on_threads(RANKS, lambda rank: trained(rank, METHODS[name], dtype=dtype))
+        ends.append([(vector, opt.state_dict()) for vector, opt in runs])
+    for (whole, state), (sliced, parts) in zip(*ends, strict=True):
+        assert torch.equal(whole, sliced)
+        assert state.keys() == parts.keys()
+        assert all(np.array_equal(state[key], parts[key], equal_nan=True) for key in state)  # also what was sent
+
+
+@pytest.mark.parametrize("make", [None, lambda p: torch.optim.AdamW(p, lr=0.01)], ids=["plain", "AdamW"])
+def test_a_state_is_resumed_in_slices(make, small_slices):
+    algorithm = d3gd.PerronD3GD(step_size=0.1 if make is None else 1)
+
+    def resumed(rank):
+        _, first = trained(rank, algorithm, steps=3, local=make)
+        saved = first.state_dict()
+        net = model()
+        opt = DecentralizedOptimizer(net.parameters(), algorithm, first.network, local=make)
+        opt.load_state_dict(saved)
+        for optimizer, held in ((first, first.param_groups), (opt, opt.param_groups)):
+            for parameter in held[0]["params"]:
+                parameter.grad = torch.ones_like(parameter)
+            optimizer.step()
+        return [torch.cat([p.detach().ravel() for p in o.param_groups[0]["params"]]) for o in (first, opt)]
+
+    for went_on, again in on_threads(2, resumed):
+        assert torch.equal(went_on, again)
+
+
+def alone(net):
+    return DecentralizedOptimizer(net.parameters(), d3gd.DiDGD(step_size=0.1), network(d3gd.graphs.complete(1)))
+
+
+def backward(net):
+    net(torch.ones(2, 4)).square().sum().backward()
+
+
+def test_parameters_are_views_of_one_row(small_slices):
+    net = model()
+    opt = alone(net)
+    assert len({p.untyped_storage().data_ptr() for p in net.parameters()}) == 1
+    backward(net)
+    opt.step()
+    assert np.array_equal(opt._steps.point[0], nn.utils.parameters_to_vector(net.parameters()).detach())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: p.data.mul_(2),  # found at the next thorough look, since it leaves no trace
+        lambda p: p.mul_(2),
+        lambda p: setattr(p, "data", 2 * p.data),
+    ],
+)
+def test_changes_by_others_are_told(change, small_slices):
+    net = model()
+    opt = alone(net)
+    for _ in range(16):
+        backward(net)
+        opt.step()
+        opt.zero_grad()
+    with torch.no_grad():
+        change(net[0].weight)
+    with pytest.raises(D3GDError, match="was changed since the last step"):
+        opt.step()
+
+
+def test_values_that_come_back_and_memory_that_moves_are_no_change(small_slices):
+    net, other = model(), model()
+    opts = alone(net), alone(other)
+    for k in range(4):
+        for each, opt in zip((net, other), opts, strict=True):
+            backward(each)
+            opt.step()
+            opt.zero_grad()
+        kept = [p.detach().clone() for p in net.parameters()]
+        with torch.no_grad():
+            for p, value in zip(net.parameters(), kept, strict=True):
+                p.zero_()  # as for an evaluation with other weights
+                p.copy_(value)
+        if k == 1:
+            net[2].weight.data = net[2].weight.data.clone()
+    assert torch.equal(*(nn.utils.parameters_to_vector(each.parameters()) for each in (net, other)))
+    assert len({p.untyped_storage().data_ptr() for p in net.parameters()}) == 1
+
+
+def test_a_graph_from_before_a_step_is_not_used_after_it(small_slices):
+    net = model()
+    opt = alone(net)
+    loss = net(torch.ones(2, 4)).sum()
+    loss.backward(retain_graph=True)
+    opt.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_nan_changes_nothing_and_overflow_halfway_is_told(small_slices):
+    net = model()
+    opt = alone(net)
+    before = nn.utils.parameters_to_vector(net.parameters()).detach().clone()
+    backward(net)
+    net[2].bias.grad[0] = float("nan")
+    with pytest.raises(DivergedError, match="keep their last values"):
+        opt.step()
+    assert torch.equal(before, nn.utils.parameters_to_vector(net.parameters()))
+    saved = opt.state_dict()
+    with torch.no_grad():
+        net[2].bias.grad[0] = 0
+    opt.param_groups[0]["lr"] = 1e30
+    net[2].bias.grad[1] = 1e30
+    with pytest.raises(DivergedError, match="part of it has changed"):
+        opt.step()
+    for call in (opt.step, opt.state_dict):
+        with pytest.raises(D3GDError, match="load a saved state"):
+            call()
+    opt.load_state_dict(saved)
+    assert torch.equal(before, nn.utils.parameters_to_vector(net.parameters()))
+    assert opt.param_groups[0]["lr"] == 0.1
