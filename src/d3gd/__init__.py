@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from d3gd.engine import run
     from d3gd.errors import D3GDError
     from d3gd.result import Result
+    from d3gd.sweeps.sweep import sweep
 
 __version__ = "0.1.0"
 
@@ -67,6 +68,7 @@ _HOMES = {
     "compare": "comparison.compare",
     "SGP": "algorithms.sgp",
     "run": "engine",
+    "sweep": "sweeps.sweep",
 }
 _ROOMS = (
     "data",
@@ -120,6 +122,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "run",
     "schedules",
     "sites",
+    "sweep",
     "theory",
     "topologies",
     "transports",

@@ -72,7 +72,7 @@ def plot_runs(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    suffix = _suffix(path)
+    _suffix(path)  # before anything is drawn
     one_of("x", x, ("iterations", "bytes", "time"))
     runs = {name: _runs(held) for name, held in mapping("results", results, "names to runs").items()}
     if not runs:
@@ -104,11 +104,17 @@ def plot_runs(
         else:
             figure.suptitle(plain_label(next(iter(runs))), fontsize=10)
         if path is not None:
-            content = BytesIO()
-            figure.savefig(content, format=suffix[1:])
-            files.make_folder(Path(path).parent)
-            files.write_atomically(Path(path), content.getvalue())
+            write_figure(figure, path)
     return figure
+
+
+def write_figure(figure: Any, path: str | Path) -> None:
+    """Write a matplotlib figure to a file: .png, .pdf or .svg."""
+    content, suffix = BytesIO(), _suffix(path)
+    fixed = {"CreationDate": None} if suffix == ".pdf" else None  # so that equal figures are equal files
+    figure.savefig(content, format=suffix[1:], metadata=fixed)
+    files.make_folder(Path(path).parent)
+    files.write_atomically(Path(path), content.getvalue())
 
 
 def plain_label(text: str) -> str:
@@ -221,7 +227,7 @@ def _draw(panel: Any, name: str, runs: Mapping[str, Sequence[Result]], x: str) -
     handles = []
     unit, size = _unit(runs) if x == "bytes" else ("", 1.0)
     held = [result.metrics[name].astype(float) for group in runs.values() for result in group]
-    log = _deserves_log(name, np.concatenate([curve.ravel() for curve in held]))
+    log = deserves_log(name, np.concatenate([curve.ravel() for curve in held]))
     for i, (label, group) in enumerate(runs.items()):
         look = {"color": PALETTE[i % len(PALETTE)], "linestyle": _DASHES[i % len(_DASHES)]}  # curves may coincide
         if len(group) == 1:
@@ -261,7 +267,8 @@ def _quartiles(group: Sequence[Result], name: str) -> tuple[Array, Floats]:
         return common, np.quantile(table, [0.25, 0.5, 0.75], axis=1)
 
 
-def _deserves_log(name: str, values: Floats) -> bool:
+def deserves_log(name: str, values: Floats) -> bool:
+    """Whether a metric's values are best seen on a logarithmic axis."""
     finite = values[np.isfinite(values)]
     positive = finite[finite > 0]
     if name.startswith(_LINEAR) or not positive.size or finite.min() < 0:

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from d3gd.arrays import CSR, Array, Floats, Ints
 from d3gd.errors import D3GDError
-from d3gd.runs import files
+from d3gd.runs import files, outcome
 from d3gd.runs import folder as layout
 from d3gd.validation import as_path, html_table
 
@@ -146,9 +146,11 @@ class Result:
             "seconds": self.seconds,
             "final": {name: np.asarray(values[-1]) for name, values in self.metrics.items()},
         }
-        layout.write_result(
-            as_path("folder", folder),
+        path = as_path("folder", folder)
+        outcome.write_result(
+            path,
             facts,
+            begun=layout.is_started(path),
             settings=self.settings,
             iterations=self.iterations,
             metrics=self.metrics,
@@ -160,7 +162,8 @@ class Result:
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
         """Read a finished run from its folder, or raise an error if a file was changed."""
-        fields = layout.read_result(as_path("folder", folder))
+        path = as_path("folder", folder)
+        fields = outcome.read_result(path, begun=layout.is_started(path))
         history = fields.pop("history")
         return cls(**fields, history=History(**history) if history else None)
 

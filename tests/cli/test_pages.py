@@ -106,7 +106,7 @@ def test_the_commands_work_one_after_the_other(d3gd: Command, tmp_path: Path, mo
         name, *rest = [part for word in arguments(line) for part in expanded(word)]
         if name == "run":
             rest = [*rest, "--iterations", "30" if "--resume" in rest else "20"]
-        if name not in ("compare", "reproduce"):  # have tests of their own, and take long
+        if name not in ("compare", "reproduce", "sweep"):  # have tests of their own, and take long
             outcome = d3gd(name, *rest)
             assert outcome.code == 0, (line, outcome)
     assert Path("plot.png").exists()

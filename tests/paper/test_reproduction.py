@@ -293,7 +293,7 @@ def test_settings_are_checked(tmp_path, arguments, message):
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("d3gd.reproduce.report._run_all", lambda *_: pytest.fail("worked in vain"))
+    monkeypatch.setattr("d3gd.reproduce.report._run_trials", lambda *_: pytest.fail("worked in vain"))
     (tmp_path / "file").touch()
     with pytest.raises(RecordError, match="cannot be created"):
         reproduce("all", out=tmp_path / "file")

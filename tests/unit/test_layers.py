@@ -27,7 +27,19 @@ VOCABULARY = [
     "spectrum",
     "drawing",
 ]
-RUNNING = {"engine", "metrics", "runs", "result", "config", "comparison", "reproduce", "cli", "plots", "report"}
+RUNNING = {
+    "engine",
+    "metrics",
+    "runs",
+    "result",
+    "config",
+    "comparison",
+    "reproduce",
+    "cli",
+    "plots",
+    "report",
+    "sweeps",
+}
 ABOVE = RUNNING | {"problems", "data", "theory"}
 TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "__init__", "__main__"}
 PACKAGES = {
@@ -51,6 +63,7 @@ PACKAGES = {
     "cli",
     "torch",
     "sites",
+    "sweeps",
 }
 
 

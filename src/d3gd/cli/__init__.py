@@ -8,8 +8,9 @@ from d3gd.cli import (  # importing them registers the commands, in the order of
     report,
     reproduce,
     site,
+    sweep,
 )
 from d3gd.cli.base import app
 from d3gd.cli.calling import call, main
 
-__all__ = ["app", "call", "compare", "doctor", "experiment", "graph", "main", "report", "reproduce", "site"]
+__all__ = ["app", "call", "compare", "doctor", "experiment", "graph", "main", "report", "reproduce", "site", "sweep"]

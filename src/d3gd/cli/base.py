@@ -48,5 +48,6 @@ def options(
       d3gd plot runs/*           and plot it
       d3gd report runs/*         or watch it, in a browser
       d3gd compare --quick       find the best method for a network and a problem
+      d3gd sweep --help          run an experiment with many settings and seeds
       d3gd site --help           train between hosts that start by themselves
     """

@@ -34,6 +34,7 @@ def compare(
     target: Annotated[float | None, typer.Option(help="The level of the metric whose cost is reported.")] = None,
     steps: Annotated[str | None, typer.Option(help="Step sizes to choose from, separated by commas.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; by default one per core.")] = None,
+    backend: Annotated[str | None, typer.Option(help="Where runs take place: dask, see d3gd sweep --help.")] = None,
 ) -> None:
     """Compare methods on your network and problem.
 
@@ -72,6 +73,7 @@ def compare(
             quick=quick,
             out=out,
             jobs=jobs,
+            backend=backend,
             progress=True,
         )
     except KeyboardInterrupt:

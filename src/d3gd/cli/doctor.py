@@ -20,6 +20,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "mpi": ("mpi4py", "mpich"),
     "sites": ("pyzmq",),
+    "cluster": ("distributed",),
+    "parquet": ("pandas", "pyarrow"),
 }
 
 

@@ -149,7 +149,7 @@ def plot(
     """
     from d3gd.plots import grouped, plot_runs
     from d3gd.result import Result
-    from d3gd.runs.folder import is_finished
+    from d3gd.runs.outcome import is_finished
 
     finished = [run for run in runs if is_finished(run)]
     results = grouped((run.resolve().name, Result.load(run)) for run in finished or runs)

@@ -32,7 +32,7 @@ def report(
     from d3gd.plots import labels_of
     from d3gd.report import write_report
     from d3gd.result import Result
-    from d3gd.runs.folder import is_finished
+    from d3gd.runs.outcome import is_finished
 
     compared = [folder for folder in runs if is_comparison(folder)]
     if compared:

@@ -49,6 +49,7 @@ def compare(
     quick: bool = False,
     out: str | Path | None = None,
     jobs: int | None = None,
+    backend: str | None = None,
     progress: bool | None = None,
 ) -> Comparison:
     """Compare methods on a network and a problem, each at its best step size.
@@ -74,6 +75,7 @@ def compare(
         quick: Fewer seeds and steps, and at most 300 iterations unless they are given.
         out: A folder for tables, curves and all runs. Runs that it already holds are not repeated.
         jobs: Number of parallel runs; by default one per core.
+        backend: A back end of joblib, such as ``"dask"`` for a cluster; by default processes of this machine.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
 
     Returns:
@@ -132,6 +134,7 @@ def compare(
         tuning_seeds=tuple(range(first + TUNING, first + TUNING + _TUNING_SEEDS[quick])),
         grid=_grid(steps, quick),
         jobs=jobs,
+        backend=backend,
         progress=progress,
     )
     with ExitStack() as stack:

@@ -12,7 +12,7 @@ from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import Identity, describe, identify
 from d3gd.comparison.methods import Maker
 from d3gd.comparison.result import Comparison
-from d3gd.comparison.runs import Piece, Run, in_one_line, place, read, recorded
+from d3gd.comparison.runs import Piece, Run, place, read, recorded
 from d3gd.comparison.scenario import Budget, Case, Scenario
 from d3gd.comparison.summary import Row, ranked, row_of, target_of, with_costs
 from d3gd.comparison.tuning import Grid, Key, Tuned, tune
@@ -22,7 +22,7 @@ from d3gd.errors import D3GDError, ProblemError, RecordError
 from d3gd.problems import Problem
 from d3gd.runs import files, sealed
 from d3gd.runs.outputs import claim
-from d3gd.runs.trials import run_missing, stored
+from d3gd.runs.trials import in_one_line, run_missing, stored
 
 _STATIONARITY = ("stationarity", "stationarity_at_mean")
 _RECORDS, _TUNING_RECORDS = 60, 10  # records per run: metrics cost more than iterations
@@ -42,6 +42,7 @@ class Plan:
         tuning_seeds: The seeds on which steps are tuned.
         grid: The step sizes.
         jobs: Number of parallel runs.
+        backend: Where they take place; None for processes of this machine.
         progress: Whether to show progress; None: only on a terminal.
     """
 
@@ -54,6 +55,7 @@ class Plan:
     tuning_seeds: tuple[int, ...]
     grid: Grid
     jobs: int
+    backend: str | None
     progress: bool | None
 
     def compare(self, out: Path) -> Comparison:
@@ -180,7 +182,8 @@ class Plan:
             wanted[path] = piece, digest(*settings, __version__, codes) if known else ""
         kept = {path: _kept(path, key) for path, (_, key) in wanted.items() if key}
         there = {path: content for path, content in kept.items() if content is not None}
-        found = run_missing(wanted, _run, there=there, jobs=self.jobs, progress=self.progress, what=what)
+        how: dict[str, Any] = {"jobs": self.jobs, "backend": self.backend, "progress": self.progress, "what": what}
+        found = run_missing(wanted, _run, there=there, **how)
         return {key: read(found[path], self.budget) for key, path in paths.items()}
 
     def _identity(self, algorithm: Algorithm[Any]) -> Identity:

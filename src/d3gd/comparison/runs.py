@@ -13,9 +13,8 @@ from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import Floats
 from d3gd.comparison.scenario import Budget, Scenario
 from d3gd.digest import digest
-from d3gd.errors import D3GDError
 from d3gd.metrics import Metric, Snapshot
-from d3gd.validation import one_line
+from d3gd.runs.trials import in_one_line
 
 SPENT: Mapping[str, Metric] = {name: metrics.METRICS[name] for name in ("bytes", "gradients")}
 _FLOOR = 1e-24  # relative to the start: below it, a sum of squares is zero up to rounding
@@ -145,11 +144,6 @@ def place(out: Path, method: str) -> Path:
     """Return the folder of a method's runs in that of a comparison; a method's name may be any text."""
     word = "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in method).split())[:40]
     return out / "runs" / f"{word}-{digest(method)[:6]}"
-
-
-def in_one_line(error: Exception) -> str:
-    """Return an error of a user's code in one line."""
-    return one_line(str(error) if isinstance(error, D3GDError) else f"{type(error).__name__}: {error}")
 
 
 class Stopwatch:

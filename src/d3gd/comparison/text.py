@@ -167,11 +167,13 @@ def plain_markdown(text: str) -> str:
 def latex(comparison: "Comparison") -> str:
     """Return the table as a LaTeX ``tabular``, without the names of knowledge and the notes, which make it too wide."""
     kept = [i for i in range(_NOTE) if i != 2]
-    lines = [
-        " & ".join(plain_latex(cell) for i, cell in enumerate(row) if i in kept) + r" \\"
-        for row in [header(comparison), *(cells(row) for row in comparison.rows)]
-    ]
-    columns = "".join("r" if i in _RIGHT else "l" for i in kept)
+    rows = [header(comparison), *(cells(row) for row in comparison.rows)]
+    return tabular([[row[i] for i in kept] for row in rows], "".join("r" if i in _RIGHT else "l" for i in kept))
+
+
+def tabular(rows: Sequence[Sequence[str]], columns: str) -> str:
+    """Return rows, the first of which is the header, as a LaTeX ``tabular``, which needs no package."""
+    lines = [" & ".join(map(plain_latex, row)) + r" \\" for row in rows]
     body = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", r"\end{tabular}"]
     return "\n".join(body) + "\n"
 

@@ -161,6 +161,14 @@ class Experiment:
 
         The copy is independent of the original: the folder may move, and the user's files may change.
         """
+        layout.write_experiment(Path(folder), *self._copy())
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether a folder holds a copy of exactly this experiment, with the same files."""
+        return layout.holds_experiment(folder, *self._copy())
+
+    def _copy(self) -> tuple[str, dict[str, bytes]]:
+        """Return the text of a copy, and the files that it names."""
         parts, inputs = dict(self.parts), dict[str, bytes]()
 
         def kept(file: str, name: str) -> str:
@@ -174,7 +182,7 @@ class Experiment:
                 parts[name] = {**table, "file": kept(table["file"], name)}
             if "graphs" in table:
                 parts[name] = {**table, "graphs": [kept(file, f"{name}{i}") for i, file in enumerate(table["graphs"])]}
-        layout.write_experiment(Path(folder), dataclasses.replace(self, parts=parts).text, inputs)
+        return dataclasses.replace(self, parts=parts).text, inputs
 
     @cached_property
     def text(self) -> str:
@@ -189,12 +197,15 @@ class Experiment:
         return {**table, "file": str(self.path.parent / table["file"])} if "file" in table else table
 
 
-def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) -> Experiment:
+def load(
+    path: str | Path, *, optional: Collection[str] = (), changes: Table | None = None, **overrides: Any
+) -> Experiment:
     """Read an experiment and check its keys and types.
 
     Args:
         path: The TOML file.
         optional: Tables and settings that the file may omit here although a run needs them.
+        changes: Replacements by their dotted names, such as ``{"algorithm.step_size": 0.1}``.
         **overrides: Replacements for settings outside the tables; None keeps the file's.
 
     Returns:
@@ -205,6 +216,8 @@ def load(path: str | Path, *, optional: Collection[str] = (), **overrides: Any) 
     content = read_toml(path)
     layout.require_as_written(path)
     content |= {key: value for key, value in overrides.items() if value is not None}
+    for name, value in (changes or {}).items():
+        _put(content, name, value, where)
     content.setdefault("weights", _usual_weights(content.get("graph"), path.parent))
     parts: dict[str, Table] = {}
     for name in KINDS:
@@ -248,6 +261,18 @@ def make(part: str, table: Table, where: str, **context: Any) -> Any:
     with prefixed(f"{where}: [{part}]"):
         made = maker(**{key: value for key, value in context.items() if key in taken} | arguments)
         return wrapping.wrapped(made, around) if around else made
+
+
+def _put(content: dict[str, Any], name: str, value: Any, where: str) -> None:
+    """Set a setting by its dotted name; whether there is one of that name is checked with all others."""
+    *tables, key = name.split(".")
+    for table in tables:
+        inner = content.get(table, {})
+        if not isinstance(inner, dict):
+            raise SettingsError(f"{where}: {shown(name)} is not known: {table} is {shown(inner)}, not a table")
+        content[table] = inner = dict(inner)
+        content = inner
+    content[key] = value
 
 
 def _usual_weights(graph: Any, folder: Path) -> Table:

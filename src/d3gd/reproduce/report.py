@@ -15,6 +15,7 @@ from d3gd.reproduce.claims import Claim
 from d3gd.reproduce.trial import ALGORITHMS, CURVES, ITERATIONS, Trial
 from d3gd.runs import files, outputs
 from d3gd.runs.progress import progress_bar
+from d3gd.runs.trials import run_all
 
 Which: TypeAlias = Literal["fig1", "fig2", "all"]
 
@@ -68,7 +69,7 @@ def reproduce(
         raise RecordError(f"{folder} holds other figures, whose claims would be lost; choose another folder (--out)")
     files.write_json(folder / "settings.json", settings)
     wanted = {"all": list(_TRIALS), "fig1": ["fig1", *readings.READINGS], "fig2": ["fig2"]}[which]
-    trials = _run_all(wanted, seeds, jobs, progress)
+    trials = _run_trials(wanted, seeds, jobs, progress)
     otherwise = {name: trials.pop(name) for name in readings.READINGS if name in trials}
     found: list[Claim] = []
     written: list[str] = []
@@ -113,26 +114,18 @@ def print_claims(found: Sequence[Claim], seeds: int) -> None:
     console.print(table)
 
 
-def _run_all(wanted: Sequence[str], seeds: int, jobs: int | None, progress: bool | None) -> dict[str, list[Trial]]:
-    """Run every figure's trial of every seed, in parallel, and return them in the order of the seeds."""
-    from joblib import Parallel, delayed, parallel_config
-
-    tasks = [(name, seed) for name in wanted for seed in range(seeds)]
+def _run_trials(wanted: Sequence[str], seeds: int, jobs: int | None, progress: bool | None) -> dict[str, list[Trial]]:
+    """Run every figure's trial of every seed, and return them in the order of the seeds."""
+    tasks = {f"{name}, seed {seed}": (name, seed) for name in wanted for seed in range(seeds)}
     done: dict[str, list[Trial]] = {name: [] for name in wanted}
-    with (
-        parallel_config("loky", n_jobs=jobs or -1, inner_max_num_threads=1),
-        progress_bar(progress, len(tasks), "Trials") as show,
-    ):
-        show(0, "")
-        trials = Parallel(return_as="generator_unordered")(delayed(_trial)(*task) for task in tasks)
-        for count, (name, trial) in enumerate(trials, start=1):
-            done[name].append(trial)
-            show(count, f"{name}, seed {trial.seed}")
+    for key, trial in run_all(tasks, _trial, jobs=jobs, progress=progress, what="Trials"):
+        done[tasks[key][0]].append(trial)
     return {name: sorted(rows, key=lambda trial: trial.seed) for name, rows in done.items()}
 
 
-def _trial(name: str, seed: int) -> tuple[str, Trial]:
-    return name, _TRIALS[name](seed)
+def _trial(task: tuple[str, int]) -> Trial:
+    name, seed = task
+    return _TRIALS[name](seed)
 
 
 def _write_figure(path: Path, figure: Any) -> None:

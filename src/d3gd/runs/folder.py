@@ -1,4 +1,4 @@
-"""The layout of a run's folder, defined only here.
+"""The layout of a run's folder; :mod:`d3gd.runs.outcome` writes and reads what a finished run adds to it.
 
 ::
 
@@ -18,7 +18,6 @@
 
 import contextlib
 import hashlib
-import io
 import os
 import re
 from collections.abc import Mapping
@@ -27,7 +26,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.sparse import save_npz
 
 from d3gd import reading
 from d3gd.arrays import CSR, Array, Floats
@@ -35,31 +33,25 @@ from d3gd.digest import digest
 from d3gd.errors import D3GDError, RecordError
 from d3gd.graphs import Digraph
 from d3gd.metrics import Log
-from d3gd.runs import checkpoints, files, sealed
-from d3gd.runs import history as histories
+from d3gd.runs import checkpoints, files
 from d3gd.runs.checkpoints import Checkpoint, Checkpoints
 from d3gd.runs.lock import Lock
+from d3gd.runs.outcome import SETTINGS, is_file, is_finished
 
 if TYPE_CHECKING:
     from d3gd.result import Result
 
-_SETTINGS, _START, _CHECKPOINTS, _LOCK = "settings.json", "start.npz", "checkpoints", ".d3gd.lock"
+_START, _CHECKPOINTS, _LOCK = "start.npz", "checkpoints", ".d3gd.lock"
 _EXPERIMENT, _INPUTS = "experiment.toml", "inputs"
-_METRICS, _MODELS, _WEIGHTS, _RESULT = "metrics.csv", "models.npz", "weights.npz", "result.json"
-_HISTORY, _REPORT = "history.npz", "report.html"
+_REPORT = "report.html"
 _SEAL = re.compile(rb"# sha256 of all above: ([0-9a-f]{64})\n")
 _INPUT_SEAL = re.compile(rb"# sha256 of (.+): ([0-9a-f]{64})\n")
 
 
 def is_started(folder: Path) -> bool:
     """Whether a folder holds a run, finished or not."""
-    begun = _is_file(folder / _SETTINGS) and _is_file(folder / _START)
+    begun = is_file(folder / SETTINGS) and is_file(folder / _START)
     return begun or bool(checkpoints.folders(folder / _CHECKPOINTS))
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a folder holds the result of a run."""
-    return _is_file(folder / _RESULT)
 
 
 def resumable_from(folder: Path) -> int | None:
@@ -71,7 +63,7 @@ def resumable_from(folder: Path) -> int | None:
 def require_free(folder: Path) -> None:
     """Raise an error unless a folder is new or empty."""
     if is_started(folder):
-        if _is_file(folder / _LOCK):
+        if is_file(folder / _LOCK):
             Lock(folder / _LOCK).release()  # raises if a process is using the folder, the more useful error
         raise _taken(folder)
     # With a lock, the start is that of a process that was killed before its run started.
@@ -132,7 +124,7 @@ class RunFolder:
             else:
                 files.remove_leftovers(path)
                 files.write_arrays(path / _START, start)
-                files.write_json(path / _SETTINGS, settings)
+                files.write_json(path / SETTINGS, settings)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -213,70 +205,11 @@ class RunFolder:
             )
 
     def _clear(self) -> None:
-        for name in (_SETTINGS, _START, _EXPERIMENT):
+        for name in (SETTINGS, _START, _EXPERIMENT):
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
         for name in (_INPUTS, _CHECKPOINTS):
             files.remove_folder(self.path / name)
-
-
-def write_result(
-    folder: Path,
-    facts: Mapping[str, Any],
-    *,
-    settings: Mapping[str, Any],
-    iterations: Array,
-    metrics: Mapping[str, Array],
-    x: Array,
-    weights: CSR,
-    history: Mapping[str, Array],
-) -> None:
-    """Write a result: its tables and arrays, and last the record with the facts."""
-    names = (_METRICS, _MODELS, _WEIGHTS, _HISTORY, _RESULT, _SETTINGS)
-    taken = [name for name in names if os.path.lexists(folder / name)]
-    if taken and not (is_started(folder) or is_finished(folder)):
-        raise RecordError(f"{folder} holds {taken[0]!r} and no run; choose a folder where nothing is overwritten")
-    packed = io.BytesIO()
-    save_npz(packed, weights, compressed=False)
-    contents = {
-        _METRICS: files.to_csv(iterations, metrics),
-        _MODELS: files.to_npz({"x": x}),
-        _WEIGHTS: packed.getvalue(),
-        **({_HISTORY: files.to_npz(history)} if history else {}),
-        **({_SETTINGS: files.to_json(settings)} if settings else {}),
-    }
-    sealed.write(files.make_folder(folder) / _RESULT, facts, contents)
-
-
-def read_result(folder: Path) -> dict[str, Any]:
-    """Return the fields of a :class:`d3gd.Result`, verified by their digests."""
-    if not is_finished(folder):
-        todo = "finish it first (--resume)" if is_started(folder) else "give one, such as runs/experiment-0"
-        raise RecordError(f"{folder} has no {_RESULT}: it is not the folder of a finished run; {todo}")
-    try:
-        facts, contents = sealed.read(folder / _RESULT)
-    except sealed.OtherFormatError:
-        facts, contents = _unsealed(folder)
-    with files.parsing(folder / _RESULT):
-        missing = [name for name in (_METRICS, _MODELS, _WEIGHTS) if name not in contents]
-        if missing:
-            raise ValueError(f"there is no {missing[0]}")
-        iterations, metrics = files.read_metrics(folder / _METRICS, contents[_METRICS])
-        x = files.read_arrays(folder / _MODELS, contents[_MODELS])["x"]
-        weights = reading.csr(folder / _WEIGHTS, files.WANTED, held=contents[_WEIGHTS], square=False)
-        if x.ndim != 2 or x.dtype.kind != "f" or weights.shape[0] != len(x):
-            raise ValueError(f"its models are {x.dtype} of shape {x.shape}, its weights of {weights.shape[0]} agents")
-        return {
-            "status": str(facts["status"]),
-            "message": str(facts["message"]),
-            "seconds": float(facts["seconds"]),
-            "settings": files.read_json(folder / _SETTINGS, contents[_SETTINGS]) if _SETTINGS in contents else {},
-            "iterations": iterations,
-            "metrics": metrics,
-            "x": x,
-            "weights": weights,
-            "history": histories.parsed(folder / _HISTORY, contents[_HISTORY], weights) if _HISTORY in contents else {},
-        }
 
 
 def write_experiment(folder: Path, text: str, inputs: Mapping[str, bytes]) -> None:
@@ -284,14 +217,22 @@ def write_experiment(folder: Path, text: str, inputs: Mapping[str, bytes]) -> No
 
     The text ends with comments that hold the digests of these files and of the text.
     """
-    lines = [text.rstrip("\n"), ""]
     for name, content in inputs.items():
         files.make_folder((folder / name).parent)
         files.write_atomically(folder / name, content)
-        lines.append(f"# sha256 of {name}: {hashlib.sha256(content).hexdigest()}")
-    above = "".join(f"{line}\n" for line in lines).encode()
-    seal = f"# sha256 of all above: {hashlib.sha256(above).hexdigest()}\n".encode()
-    files.write_atomically(files.make_folder(folder) / _EXPERIMENT, above + seal)
+    files.write_atomically(files.make_folder(folder) / _EXPERIMENT, _sealed(text, inputs))
+
+
+def holds_experiment(folder: Path, text: str, inputs: Mapping[str, bytes]) -> bool:
+    """Whether a folder holds what :func:`write_experiment` would write."""
+    copy = experiment_in(folder)
+    return copy is not None and reading.content(copy, files.WANTED) == _sealed(text, inputs)
+
+
+def _sealed(text: str, inputs: Mapping[str, bytes]) -> bytes:
+    digests = [f"# sha256 of {name}: {hashlib.sha256(content).hexdigest()}" for name, content in inputs.items()]
+    above = "".join(f"{line}\n" for line in (text.rstrip("\n"), "", *digests)).encode()
+    return above + f"# sha256 of all above: {hashlib.sha256(above).hexdigest()}\n".encode()
 
 
 def report_in(folder: Path) -> Path:
@@ -306,7 +247,7 @@ def input_name(name: str) -> str:
 
 def experiment_in(folder: Path) -> Path | None:
     """Return the copy of a run's experiment, if there is one."""
-    return folder / _EXPERIMENT if _is_file(folder / _EXPERIMENT) else None
+    return folder / _EXPERIMENT if is_file(folder / _EXPERIMENT) else None
 
 
 def require_as_written(experiment: Path) -> None:
@@ -343,16 +284,3 @@ def _experiment_in(start: Path) -> str | None:
     with contextlib.suppress(RecordError, KeyError):
         return str(files.read_arrays(start)["experiment"])
     return None
-
-
-def _unsealed(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return a result that an earlier version wrote without digests, or raise an error for later formats."""
-    facts = files.read_json(folder / _RESULT)
-    if "format" in facts:
-        sealed.read(folder / _RESULT)
-    names = [name for name in (_METRICS, _MODELS, _WEIGHTS, _SETTINGS) if _is_file(folder / name)]
-    return facts, {name: reading.content(folder / name, files.WANTED, limit=reading.ARRAYS) for name in names}
-
-
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113 - unlike pathlib's, it never raises
