@@ -1,5 +1,7 @@
 """Networks drawn with matplotlib, and where their agents are: computed so that a network always looks the same."""
 
+from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,14 +89,30 @@ def draw(graph: "Digraph", weights: CSR | None = None, ax: Any = None) -> Any:
     return axes
 
 
-def new_axes() -> Any:
-    """Return axes of a new figure, which pyplot knows nothing of, so that nobody needs to close it."""
+def new_figure(width: float, height: float, **settings: Any) -> Any:
+    """Return a new figure, which pyplot knows nothing of, so that nobody needs to close it; a notebook shows it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.0, 5.0), layout="constrained")
+    figure: Any = Figure(figsize=(width, height), layout="constrained", **settings)
     FigureCanvasAgg(figure)
-    return figure.subplots()
+    figure._repr_png_ = partial(_png, figure)
+    return figure
+
+
+def new_axes() -> Any:
+    """Return axes of a new figure, which a notebook shows as well."""
+    figure = new_figure(5.0, 5.0)
+    axes = figure.subplots()
+    axes._repr_png_ = figure._repr_png_
+    return axes
+
+
+def _png(figure: Any) -> bytes:
+    """Return a figure as a notebook shows it."""
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=100)
+    return content.getvalue()
 
 
 def _on(graph: "Digraph", weights: CSR) -> Any:

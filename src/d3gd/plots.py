@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from d3gd.arrays import Array, Floats
+from d3gd.drawing import new_figure
 from d3gd.errors import RecordError, SettingsError
 from d3gd.result import Result
 from d3gd.runs import files
@@ -69,8 +70,6 @@ def plot_runs(
         The new figure, or ``ax``.
     """
     import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     _suffix(path)  # before anything is drawn
     one_of("x", x, ("iterations", "bytes", "time"))
@@ -91,8 +90,7 @@ def plot_runs(
         # The legend is below the panels, in as many columns as fit, and the figure grows with its rows.
         columns = min(len(runs), max(1, int(width * 11 / max(len(label) + 6 for label in runs))))
         rows = -(-len(runs) // columns)
-        figure = Figure(figsize=(width, 3.4 + 0.21 * rows), dpi=150, layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure(width, 3.4 + 0.21 * rows, dpi=150)
         panels = figure.subplots(1, len(names), squeeze=False)[0]
         for panel, name in zip(panels, names, strict=True):
             handles = _draw(panel, name, runs, x)

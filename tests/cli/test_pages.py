@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from d3gd import cli
+from d3gd.network import Network
 from tests.cli.conftest import Outcome
 from tests.helpers.launching import require
 
@@ -85,8 +86,14 @@ def test_code_runs_and_prints_what_is_shown(
 
 def test_there_is_code_for_all_that_one_may_bring() -> None:
     code = "".join(blocks("docs/howto/bring-your-own.md", "python"))
-    for name in ("from_edges", "from_networkx", "weights=A", "from_functions", "problems.Problem)", "def step"):
+    for name in ("from_edges", "from_networkx", "weights=A", "from_functions", "problems.Problem)"):
         assert name in code
+
+
+def test_every_operation_of_the_network_is_explained() -> None:
+    public = {name for name in vars(Network) if not name.startswith("_")}
+    explained = set(re.findall(r"\bnet\.(\w+)", PAGES["docs/howto/write-a-method.md"]))
+    assert public - explained == set()
 
 
 @pytest.mark.parametrize("page", [page for page, lines in COMMANDS.items() if lines])

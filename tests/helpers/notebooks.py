@@ -25,6 +25,18 @@ class Notebook:
         assert reply["status"] == "ok", reply
         return "".join(printed)
 
+    def show(self, code):
+        """Run a cell and return the kinds of what it shows, such as ``"image/png"``."""
+        kinds = []
+
+        def heard(message):
+            if message["msg_type"] in ("execute_result", "display_data"):
+                kinds.extend(message["content"]["data"])
+
+        reply = self._client.execute_interactive(code, timeout=120, output_hook=heard)["content"]
+        assert reply["status"] == "ok", reply
+        return kinds
+
     def interrupt(self):
         """The button of classic notebooks: a signal."""
         self._manager.interrupt_kernel()

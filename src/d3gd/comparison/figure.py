@@ -12,6 +12,7 @@ from d3gd.arrays import Floats
 from d3gd.comparison.numbers import quantile
 from d3gd.comparison.runs import Run, between
 from d3gd.comparison.summary import Row
+from d3gd.drawing import new_figure
 from d3gd.errors import SettingsError
 from d3gd.plots import DPI, PALETTE, STYLE, TITLES, plain_label
 
@@ -57,8 +58,6 @@ def figure_of(comparison: "Comparison") -> Any:
     have letters.
     """
     import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     rows = _shown(comparison)
     axes = _axes(comparison)
@@ -67,8 +66,7 @@ def figure_of(comparison: "Comparison") -> Any:
     with mpl.rc_context(_STYLE):
         entries = len(rows) + len({row.needs for row in rows})
         height = max(_HEIGHT, _ENTRY * (entries + 2))
-        figure = Figure(figsize=(len(axes) * _WIDTH + _LEGEND, height), dpi=DPI, layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure(len(axes) * _WIDTH + _LEGEND, height, dpi=DPI)
         panels = figure.subplots(1, len(axes), sharey=True)
         for panel, axis in zip(panels, axes, strict=True):
             draw_panel(panel, comparison, axis)
