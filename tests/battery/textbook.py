@@ -284,10 +284,17 @@ def gains(A):
             total += solve_discrete_lyapunov(M, np.outer(M[:, 0], M[:, 0].conj()))[0, 0].real
         return total
 
-    first = min(1.0, 0.5 * _largest(stable, 8.0))
+    def slowest(beta):
+        """Without curvature, and where a step removes a gradient at once."""
+        flat = np.abs([np.roots([1, -(1 + m - beta * (1 - m)), m]) for m in mu]).max()
+        return max(flat, np.abs(1 - beta * (1 - mu)).max())
+
+    limit = _largest(stable, 8.0)
+    rates = {beta: 1 - slowest(beta) for beta in min(1.0, 0.8 * limit) * np.arange(1, 41) / 40}
+    first = max(beta for beta, rate in rates.items() if rate >= 0.999 * max(rates.values()))
     allowed = 1.05 * np.sum(np.abs(mu) ** 2 / (1 - np.abs(mu) ** 2))
     quiet = first if noise(first) <= allowed else _largest(lambda beta: noise(beta) <= allowed, first)
-    return float(f"{first:.3g}"), float(f"{max(quiet, min(first, 0.05)):.3g}")
+    return float(f"{first:.3g}"), float(f"{max(quiet, min(first, 0.05, 0.5 * limit)):.3g}")
 
 
 def _largest(holds, high):

@@ -46,7 +46,7 @@ class PerronD3GD(Algorithm[PerronState]):
 
     At the start agents know their in-neighbours only. They discover the network by flooding
     (:meth:`d3gd.network.Network.survey`), choose the same weights, and compute their Perron vector. The gain
-    :math:`\beta_k` starts at half of its stability bound under these weights, and falls to a value that adds little
+    :math:`\beta_k` starts where the slowest mode of these weights decays fastest, and falls to a value that adds little
     variance from mini-batches (:mod:`d3gd.rules.gain`).
 
     Where messages may fail, :math:`\pi_i` is measured and the correction leaks, so that the method stays unbiased

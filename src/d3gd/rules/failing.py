@@ -34,7 +34,7 @@ from d3gd.state import PerAgent, PerEdge, Scalar
 from d3gd.steady.fast import fast_weights
 
 _GAIN = 0.02  # at most: the larger, the wider the random walk
-_SHARE = 0.5  # of the gain where every message arrives: failures slow mixing down
+_SHARE = 0.5  # of the last gain where every message arrives: failures slow mixing down
 _FORGETS = 2.0  # the numerator of epsilon
 _FLOOR = 0.02  # of epsilon, where gradients are nothing but noise
 _MEMORY = 0.99  # of the averages of an agent's gradients, per iteration
@@ -69,7 +69,7 @@ class Failing(Rule):
         """Discover the network, choose weights, and begin to measure."""
         found = net.survey()
         a = fast_weights(found.graph) if self.mixing else found.a0
-        gain = min(_GAIN, _SHARE * gain_under(found.graph.matrix(a)).first) if self.corrected else 0.0
+        gain = min(_GAIN, _SHARE * gain_under(found.graph.matrix(a)).last) if self.corrected else 0.0
         nothing = np.zeros((len(net.agents), 1))
         Y = Averaged().init(net, x0)
         return FailingState(net.block(a), Y, gain, np.zeros_like(x0), change=nothing, size=nothing, noise=nothing)

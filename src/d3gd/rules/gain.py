@@ -10,6 +10,9 @@ unit circle if and only if
 
 .. math::
     0 < \beta < \frac{2 (1 - |\mu|^2) |1 - \mu|^2}{|1 - \mu|^4 + 4 (\operatorname{Im} \mu)^2} .
+
+With curvature h, the same at all agents, :math:`\mu` becomes :math:`\mu (1 - \gamma h)` in the first and last term.
+Where :math:`\gamma h = 1`, the mode is :math:`1 - \beta (1 - \mu)` alone.
 """
 
 from typing import NamedTuple
@@ -23,10 +26,13 @@ from d3gd.state import Scalar
 
 Modes = npt.NDArray[np.complex128]
 
-_SHARE = 0.5  # of the bound, for the first iterations
+_SHARE = 0.8  # of the bound, at most: the rest is left for gradients that differ
+_TRIED = 40  # gains
+_EQUAL = 1e-3  # relative difference of rates that does not count
 _MOST = 1.0  # as in exact diffusion, where it is the best for symmetric weights
 _NOISE = 0.05  # more noise than without a correction that may pass in the long run
-_ENOUGH = 0.05  # the gain that is kept in any case: on slow networks, following matters more than noise
+_ENOUGH = 0.05  # the gain that is kept in any case: on slow networks, following matters more than noise ...
+_ENOUGH_SHARE = 0.5  # ... but not more than this share of the bound
 _LASTS = 100  # iterations that the first gain is meant for
 _MODES_UP_TO = 600  # agents: above, only the largest modulus of the modes is known
 _RADII = (0.5, 0.6, 0.7, 0.8, 0.9)  # of the modes of large networks, tried before their gap is computed
@@ -53,9 +59,10 @@ class Gain(NamedTuple):
 def gain_under(A: CSR) -> Gain:
     r"""Return the gain under some weights of the whole network.
 
-    The first gain is half of the bound, at most 1. Under the last one the variance from noise is 5 % larger than
-    without correction; it is not reduced below 0.05. For a large network, every mode counts as being on the circle
-    of radius :math:`|\lambda_2|`, at the worst angle.
+    Under the first gain the slowest mode decays fastest, over :math:`\gamma h \in \{0, 1\}`; it is at most 0.8 of the
+    bound, and 1. Under the last one the variance from noise is 5 % larger than without correction; it is not reduced
+    below 0.05 or half of the bound, whichever is smaller. For a large network, every mode counts as being on the
+    circle of radius :math:`|\lambda_2|`, at the worst angle.
     """
     if A.shape[0] == 1:
         return Gain(0.0, 0.0)
@@ -64,8 +71,10 @@ def gain_under(A: CSR) -> Gain:
     else:
         radius = next((r for r in _RADII if second_within(A, r)), None) or 1 - spectral_gap(A)
         mu = radius * np.exp(2j * np.pi * np.arange(_ANGLES) / _ANGLES)
-    first = min(_MOST, _SHARE * float(bound(mu).min()))
-    return Gain(_rounded(first), _rounded(max(_quiet(mu, first), min(first, _ENOUGH))))
+    limit = float(bound(mu).min())
+    first = _fastest(mu, min(_MOST, _SHARE * limit))
+    enough = min(first, _ENOUGH, _ENOUGH_SHARE * limit)
+    return Gain(_rounded(first), _rounded(max(_quiet(mu, first), enough)))
 
 
 def bound(mu: Modes) -> Floats:
@@ -89,6 +98,22 @@ def passed(mu: Modes, beta: float) -> Floats:
     system = np.eye(4) - np.einsum("mij,mkl->mikjl", M, M.conj()).reshape(-1, 4, 4)
     variance: Floats = np.linalg.solve(system, Q)[:, 0, 0].real
     return variance
+
+
+def decay(mu: Modes, beta: float) -> Floats:
+    r"""Return the factor per iteration of each mode, the larger one of :math:`\gamma h = 0` and 1."""
+    trace = 1 + mu - beta * (1 - mu)
+    root = np.sqrt(trace**2 - 4 * mu)
+    flat = np.maximum(np.abs(trace + root), np.abs(trace - root)) / 2
+    factors: Floats = np.maximum(flat, np.abs(1 - beta * (1 - mu)))
+    return factors
+
+
+def _fastest(mu: Modes, most: float) -> float:
+    """Return the gain up to ``most`` whose slowest mode decays fastest; of equally good ones, the largest."""
+    gains = most * np.arange(_TRIED, 0, -1) / _TRIED
+    rates = np.array([1 - decay(mu, beta).max() for beta in gains])
+    return float(gains[np.argmax(rates >= (1 - _EQUAL) * rates.max())])
 
 
 def _quiet(mu: Modes, first: float) -> float:
