@@ -2,7 +2,7 @@
 # make test        lint, types and the test suite
 # make fuzz        attacks on settings, files, folders, arguments and ranks, counted in docs/results/fuzz.md (QUICK=1 for a tenth)
 # make fuzz-properties   the property tests with new draws, FUZZ times as many (30 by default)
-# make study       the study of PerronD3GD, into docs/results/study (QUICK=1 for minutes instead of half an hour)
+# make study       the study of PerronD3GD, into docs/results/study (QUICK=1 for minutes instead of half an hour on two cores)
 # make pages       the pages that follow from code and results: methods, settings, commands, claims
 # make tables      the tables within pages that take long to compute: half an hour or more
 # make docs        the documentation as a site, into build/site; warnings and broken links are errors
@@ -32,7 +32,6 @@ reproduce: $(VENV)/.core
 
 study: $(VENV)/.dev
 	$(BIN)/python -m studies $(if $(QUICK),--quick --out study-quick,--out docs/results/study)
-	$(BIN)/python -m studies.ablation $(if $(QUICK),--seeds 1 --out study-quick/ablation.md)
 
 pages: $(VENV)/.dev
 	$(BIN)/python -m docs.scripts.pages

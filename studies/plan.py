@@ -1,107 +1,124 @@
-"""A comparison of weight rules on many networks, data sets, batch sizes, step sizes and seeds.
+"""The study's parts and their trials.
 
-A *trial* is one network, data set, batch size and seed: every method runs on it at every step size of one grid, and the
-curves are stored in one file; see :mod:`d3gd.runs.trials`.
+A *trial* is one method on one network, data set, batch size, hardship, step size and seed; its curves are stored in one
+file (:mod:`d3gd.runs.trials`). A *part* is every combination of some of these; parts may share trials. Steps are tuned
+elsewhere: :mod:`studies.tuned`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from d3gd import data, engine, graphs, problems, weights
-from d3gd.algorithms.base import Algorithm
-from d3gd.algorithms.d3gd import D3GD
-from d3gd.algorithms.didgd import DiDGD
-from d3gd.algorithms.frost import FROST
+from d3gd import __version__, engine
 from d3gd.algorithms.identity import describe
-from d3gd.algorithms.perron import PerronD3GD
-from d3gd.algorithms.push_pull import PushPull
 from d3gd.digest import digest
-from d3gd.errors import RecordError
-from d3gd.graphs import Digraph
-from d3gd.problems import Problem
 from d3gd.runs import files
-from d3gd.runs.outputs import claim
 from d3gd.runs.trials import run_missing, stored
+from studies.settings import (
+    BASELINE,
+    CENTRAL,
+    DATA,
+    DEFAULT,
+    FIELD,
+    FROST_,
+    HARDSHIPS,
+    IDEAL,
+    METHODS,
+    NETWORKS,
+    PLANNED,
+    PUSH_PULL,
+    SINGLE,
+    SINGLES,
+    SURVIVORS,
+    VICTIMS,
+    WEIGHTS,
+)
 
-BASELINE, CONTROL, DEFAULT, PLANNED = "Di-DGD", "Di-DGD, exact pi", "PerronD3GD", "PerronD3GD, planned"
-ADAPT, MIXING, CORRECTION = "adapt-then-combine", "mixing weights", "correction"
-BALANCED = "correction, balanced weights"
-CENTRAL = "centralized"  # plain gradient descent: the floor for any network at a step size
-TITLE = "Weight rules on many networks, data sets, batch sizes, step sizes and seeds"
-STEPS = (0.03, 0.1, 0.5)
-ITERATIONS = 1000
-EVERY = 100
-
-
-def methods(step: float) -> dict[str, Algorithm[Any]]:
-    """Return the methods at one step size; each row below the control adds one change to a row above it."""
-    return {
-        BASELINE: DiDGD(step_size=step),
-        CONTROL: DiDGD(step_size=step, perron="known"),
-        ADAPT: PerronD3GD(step_size=step, rule="fixed", correct=False),
-        "D3GD (paper)": D3GD(step_size=step, refine_step=1.0, rule="decentralized"),
-        MIXING: PerronD3GD(step_size=step, correct=False),
-        CORRECTION: PerronD3GD(step_size=step, rule="fixed"),
-        BALANCED: PerronD3GD(step_size=step, rule="fixed"),  # on other initial weights, see Trial.run
-        DEFAULT: PerronD3GD(step_size=step),
-        PLANNED: PerronD3GD(step_size=step, rule="planned"),
-        "FROST, mixing": FROST(step_size=step),
-        "Push-Pull": PushPull(step_size=step),
-        CENTRAL: PerronD3GD(step_size=step, rule="fixed", correct=False),  # on the complete graph, see Trial.run
-    }
+RECORDS = 20  # of each run, besides the first
+BATCHES = (None, 16)
+_DIGITS = tuple(("digits", network) for network in list(NETWORKS)[:10])
+_SMALL = tuple(("quadratic", network) for network in list(NETWORKS)[-5:])
 
 
-NETWORKS: Mapping[str, Callable[[int], Digraph]] = {
-    "Erdos-Renyi 0.6 (20)": lambda seed: graphs.erdos_renyi(20, 0.6, seed=seed),
-    "Erdos-Renyi 0.2 (20)": lambda seed: graphs.erdos_renyi(20, 0.2, seed=seed),
-    "one-way ring (10)": lambda seed: graphs.ring(10),
-    "exponential (32)": lambda seed: graphs.exponential(32),
-    "Erdos-Renyi 0.1 (50)": lambda seed: graphs.erdos_renyi(50, 0.1, seed=seed),
-    "torus (16)": lambda seed: graphs.grid(4, 4, torus=True),
-    "grid (20)": lambda seed: graphs.grid(4, 5),
-    "star (12)": lambda seed: graphs.star(12),
-    "geometric (24)": lambda seed: graphs.random_geometric(24, 0.4, seed=seed),
-    "regular, degree 3 (30)": lambda seed: graphs.regular(30, 3, seed=seed),
-}
+@dataclass(frozen=True)
+class Trial:
+    """One run."""
+
+    data: str
+    network: str
+    batch: int | None
+    hardship: str
+    step: float
+    method: str
+    seed: int
+    iterations: int
+
+    def run(self) -> dict[str, Any]:
+        """Run it; return its settings, status and curves, ready for JSON."""
+        graph = NETWORKS[self.network](self.seed)
+        problem = DATA[self.data](graph.n, self.seed, self.batch)
+        method = METHODS[self.method]
+        result = engine.run(
+            method.make(self.step),
+            graph,
+            problem,
+            weights=None if method.weights is None else method.weights(graph),
+            iterations=self.iterations,
+            every=max(1, self.iterations // RECORDS),
+            seed=self.seed,
+            conditions=HARDSHIPS[self.hardship],
+            metrics=("stationarity", "disagreement", "bytes"),
+            dtype=method.dtype,
+            progress=False,
+        )
+        curves = {"iterations": result.iterations, **result.metrics}
+        lists = {name: values.tolist() for name, values in curves.items()}
+        return {"trial": asdict(self), "dim": problem.dim, "status": result.status, **lists}
+
+    @property
+    def key(self) -> str:
+        """What tells it from trials with other settings, and of another version."""
+        return digest(asdict(self), describe(METHODS[self.method].make(self.step)), RECORDS, __version__)
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        where = f"{self.data} {self.network} {self.batch or 'all'} {self.hardship} {self.iterations}"
+        words = f"{self.method} {where} step {self.step:g} seed {self.seed}"
+        return "-".join("".join(c if c.isalnum() or c == "." else " " for c in words).split()) + ".json"
 
 
-def _digits(agents: int, seed: int, batch: int | None) -> Problem:
-    return problems.digits_classification(agents=agents, seed=seed, batch=batch, test_fraction=0)
+@dataclass(frozen=True)
+class Part:
+    """Every combination of what it lists, on seeds 0, 1, ..."""
+
+    places: tuple[tuple[str, str], ...]  # data set, network
+    methods: tuple[str, ...]
+    steps: tuple[float, ...]
+    seeds: int
+    batches: tuple[int | None, ...] = BATCHES
+    hardships: tuple[str, ...] = (IDEAL,)
+    iterations: int = 1000
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Its trials."""
+        return [
+            Trial(*place, batch, hardship, step, method, seed, self.iterations)
+            for place in self.places
+            for batch in self.batches
+            for hardship in self.hardships
+            for step in self.steps
+            for method in self.methods
+            for seed in range(self.seeds)
+        ]
 
 
-def _cancer(agents: int, seed: int, batch: int | None) -> Problem:
-    X, y = data.breast_cancer()
-    return problems.label_skewed_classification(X, y, agents=agents, seed=seed, batch=batch, test_fraction=0)
-
-
-def _wine(agents: int, seed: int, batch: int | None) -> Problem:
-    X, y = data.wine()
-    return problems.label_skewed_classification(X, y, agents=agents, seed=seed, batch=batch, test_fraction=0)
-
-
-def _gaussian(agents: int, seed: int, batch: int | None) -> Problem:
-    return problems.mixture_classification(agents=agents, seed=seed, batch=batch, test_samples=0)
-
-
-def _sigmoid(agents: int, seed: int, batch: int | None) -> Problem:
-    return problems.sigmoid_classification(agents=agents, seed=seed, batch=batch, test_samples=0)
-
-
-DATA: Mapping[str, Callable[[int, int, int | None], Problem]] = {
-    "digits": _digits,
-    "cancer": _cancer,
-    "wine": _wine,
-    "gaussian": _gaussian,
-    "sigmoid": _sigmoid,
-}
-
-# The rules were developed on the digits on the first five networks; all other cells are held out.
-DEVELOPED = tuple(("digits", network) for network in list(NETWORKS)[:5])
+# The rules were developed on the digits on the first five networks.
+DEVELOPED = _DIGITS[:5]
 HELD_OUT = (
-    *(("digits", network) for network in list(NETWORKS)[5:]),
+    *_DIGITS[5:],
     ("cancer", "Erdos-Renyi 0.2 (20)"),
     ("cancer", "torus (16)"),
     ("wine", "one-way ring (10)"),
@@ -110,88 +127,77 @@ HELD_OUT = (
     ("sigmoid", "Erdos-Renyi 0.6 (20)"),
     ("sigmoid", "geometric (24)"),
 )
-QUICK = (DEVELOPED[1], DEVELOPED[2], HELD_OUT[0], ("sigmoid", "Erdos-Renyi 0.6 (20)"))
-BATCHES = (None, 16)
+BOTTLENECKS = (("digits", "bridge (16)"), ("digits", "two-way path (20)"), ("digits", "star (30)"))
+LARGE = (
+    ("digits", "Erdos-Renyi 0.05 (100)"),
+    ("gaussian", "exponential (100)"),
+    ("gaussian", "geometric (300)"),
+    ("sigmoid", "regular, degree 4 (300)"),
+)
+GROUPS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "developed": DEVELOPED,
+    "held out": HELD_OUT,
+    "bottlenecks": BOTTLENECKS,
+    "large": LARGE,
+}
+_HARD = tuple(name for name in HARDSHIPS if name != IDEAL)
+PARTS: Mapping[str, Part] = {
+    "equal steps": Part((*DEVELOPED, *HELD_OUT), FIELD, (0.03, 0.1, 0.5), 3),
+    "first version": Part((*DEVELOPED, *HELD_OUT), (BASELINE, DEFAULT), (0.03, 0.1, 0.5), 5),
+    "bottlenecks": Part(BOTTLENECKS, FIELD, (0.1, 0.5), 3),
+    "large": Part(LARGE, (BASELINE, DEFAULT, FROST_, PUSH_PULL, "FRSD", CENTRAL), (0.1,), 2),
+    "weights": Part(_DIGITS, (BASELINE, DEFAULT, PLANNED, *WEIGHTS, DEFAULT + SINGLE), (0.1, 0.5), 3),
+    "hardships": Part(_SMALL, (*SURVIVORS, *VICTIMS), (0.1,), 3, (None,), _HARD, 4000),
+    "hardships, batches": Part(
+        (("digits", "Erdos-Renyi 0.2 (20)"), ("digits", "star (12)"), ("digits", "torus (16)")),
+        SURVIVORS,
+        (0.1, 0.5),
+        2,
+        (8,),
+        _HARD,
+        2000,
+    ),
+    "precision": Part(_SMALL, SINGLES, (0.1,), 1, (None,), iterations=100_000),
+}
+_FEW = (DEVELOPED[1], DEVELOPED[2], HELD_OUT[0], ("sigmoid", "Erdos-Renyi 0.6 (20)"))
+_QUICK = {  # places of each part
+    "equal steps": _FEW,
+    "first version": _FEW,
+    "large": LARGE[:1],
+    "weights": DEVELOPED[1:3],
+    "hardships": _SMALL[:2],
+    "hardships, batches": (("digits", "star (12)"),),
+    "precision": _SMALL[:1],
+}
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One network, data set, batch size and seed."""
-
-    data: str
-    network: str
-    batch: int | None
-    seed: int
-
-    def run(self) -> dict[str, Any]:
-        """Run every method at every step size; return their curves, ready for JSON."""
-        graph = NETWORKS[self.network](self.seed)
-        everyone = graphs.complete(graph.n)  # on which Metropolis weights average exactly
-        balanced = weights.balanced(graph)
-        problem = DATA[self.data](graph.n, self.seed, self.batch)
-        runs = []
-        for step in STEPS:
-            for method, algorithm in methods(step).items():
-                result = engine.run(
-                    algorithm,
-                    everyone if method == CENTRAL else graph,
-                    problem,
-                    weights=balanced if method == BALANCED else None,
-                    iterations=ITERATIONS,
-                    every=EVERY,
-                    metrics=("stationarity", "disagreement", "n_min_pi", "bytes"),
-                    progress=False,
-                )
-                runs.append(
-                    {
-                        "method": method,
-                        "step_size": step,
-                        "status": result.status,
-                        "iterations": result.iterations.tolist(),
-                        **{name: values.tolist() for name, values in result.metrics.items()},
-                    }
-                )
-        return {"trial": asdict(self), "runs": runs}
-
-    @property
-    def file(self) -> str:
-        """The name of the trial's file."""
-        words = f"{self.data} {self.network} batch {self.batch or 'all'} seed {self.seed}"
-        return "-".join("".join(c if c.isalnum() or c == "." else " " for c in words).split()) + ".json"
-
-
-def trials(*, quick: bool, seeds: int) -> list[Trial]:
-    """Return the trials of a study."""
-    cells = QUICK if quick else (*DEVELOPED, *HELD_OUT)
-    return [Trial(*cell, batch, seed) for seed in range(seeds) for cell in cells for batch in BATCHES]
+def parts(*, quick: bool) -> dict[str, Part]:
+    """Return the parts of a study; a quick one has fewer places, and one seed."""
+    if not quick:
+        return dict(PARTS)
+    return {name: replace(part, places=_QUICK.get(name, part.places), seeds=1) for name, part in PARTS.items()}
 
 
 def run_trials(
-    wanted: Sequence[Trial], *, out: Path, jobs: int | None = None, progress: bool | None = None
-) -> list[dict[str, Any]]:
-    """Run the trials that ``out`` does not yet hold, and return all of them in order.
+    parts: Mapping[str, Part], *, out: Path, jobs: int | None = None, progress: bool | None = None
+) -> dict[Trial, dict[str, Any]]:
+    """Run the trials that ``out/trials`` does not hold yet, first seeds first, and return the results of all.
 
     Args:
-        wanted: The trials.
-        out: The folder; each finished trial is a file in ``out/trials``.
+        parts: The parts of the study.
+        out: The folder.
         jobs: Number of processes; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
     """
-    claim(out, "study", {"study": TITLE})
+    wanted = sorted({trial: None for part in parts.values() for trial in part.trials}, key=lambda trial: trial.seed)
     folder = files.make_folder(out / "trials")
-    key = digest([{name: describe(a) for name, a in methods(step).items()} for step in STEPS], ITERATIONS, EVERY)
     paths = {folder / trial.file: trial for trial in wanted}
     kept = {file: content for file in paths if (content := stored(file)) is not None}
-    there = {file: content for file, content in kept.items() if content.get("trial") == asdict(paths[file])}
-    _require_same_study(there, key)  # before hours of computation
-    return list(run_missing(paths, partial(_run, key=key), there=there, jobs=jobs, progress=progress).values())
+    there = {file: content for file, content in kept.items() if content.get("key") == paths[file].key}
+    print(f"{len(wanted)} trials" + (f", {len(there)} of them already in {out}" if there else ""), flush=True)
+    found = run_missing(paths, _run, there=there, jobs=jobs, progress=progress)
+    return {paths[file]: content for file, content in found.items()}
 
 
-def _require_same_study(there: Mapping[Path, Mapping[str, Any]], key: str) -> None:
-    for file, content in there.items():
-        if content.get("key") != key:
-            raise RecordError(f"{file} is of another study (other methods or iterations); choose another --out")
-
-
-def _run(trial: Trial, key: str) -> dict[str, Any]:
-    return {"key": key, **trial.run()}
+def _run(trial: Trial) -> dict[str, Any]:
+    return {"key": trial.key, **trial.run()}

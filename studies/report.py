@@ -1,4 +1,4 @@
-"""The study as a command: run missing trials, then write tables, figure and text."""
+"""The study as a command: run what is missing, then write tables, figures and text."""
 
 import csv
 import io
@@ -10,44 +10,31 @@ from typing import Any
 import numpy as np
 
 from d3gd.algorithms.identity import describe
-from d3gd.comparison.numbers import shown, strict
+from d3gd.comparison.numbers import strict
+from d3gd.comparison.result import Comparison
 from d3gd.errors import SettingsError
 from d3gd.runs import files
-from studies import plan
-from studies.costs import cost_summaries
-from studies.figure import draw
-from studies.plan import BASELINE, CONTROL, DEFAULT
-from studies.summary import (
-    GROUPS,
-    METRICS,
-    Cell,
-    Ratio,
-    Row,
-    Run,
-    Worst,
-    rows_of,
-    runs_of,
-    shares,
-    summary,
-    tuned,
-)
-from studies.targets import targets
-from studies.text import headline, markdown, means_of, sentences
+from d3gd.runs.outputs import claim
+from studies import plan, tuned
+from studies.figure import heat_map, under_loss
+from studies.plan import Part, Trial
+from studies.settings import METHODS
+from studies.summary import METRICS, Row, rows_of, runs_of
+from studies.targets import Target, targets
+from studies.text import headline, markdown
+from studies.tuned import SHOWN, Setting
 
-_SEEDS = {True: 2, False: 5}  # True: quick
+TITLE = "PerronD3GD and other methods on many networks, data sets, batch sizes, hardships and step sizes"
 
 
-def study(
-    *, quick: bool = False, seeds: int | None = None, out: Path, jobs: int | None = None, progress: bool | None = None
-) -> dict[str, Any]:
+def study(*, quick: bool = False, out: Path, jobs: int | None = None, progress: bool | None = None) -> dict[str, Any]:
     """Compare the methods on many networks, and write a report.
 
-    Writes to ``out``: ``cells.csv``, ``study.md``, ``study.json``, ``study.png``, and each trial's curves under
-    ``trials``, which a later call does not run again; prints the headline.
+    Writes to ``out``: ``study.md``, ``study.json``, ``study.png``, ``loss.png`` and ``cells.csv``. What was run is kept
+    under ``trials`` and ``tuned``, and not run again; prints the headline and the targets.
 
     Args:
-        quick: Only a few of the networks.
-        seeds: Number of seeds; they are 0, 1, ..., not selected. By default 2 if quick, otherwise 5.
+        quick: Only a few of the networks, and one seed.
         out: The folder to write to.
         jobs: Number of processes; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
@@ -55,96 +42,71 @@ def study(
     Returns:
         The content of ``study.json``.
     """
-    seeds = _SEEDS[quick] if seeds is None else seeds
-    for name, value in (("seeds", seeds), ("jobs", 1 if jobs is None else jobs)):
-        if value < 1:
-            raise SettingsError(f"{name} = {value}: it must be a whole number of at least 1")
-    wanted = plan.trials(quick=quick, seeds=seeds)
-    there = sum((out / "trials" / trial.file).exists() for trial in wanted)
-    print(f"{len(wanted)} trials" + (f", {there} of them already in {out}" if there else ""))
-    trials = plan.run_trials(wanted, out=out, jobs=jobs, progress=progress)
-    settings = {
-        "quick": quick,
-        "seeds": list(range(seeds)),
-        "iterations": plan.ITERATIONS,
-        "every": plan.EVERY,
-        "step_sizes": list(plan.STEPS),
-        "algorithms": {name: describe(a) for name, a in plan.methods(plan.STEPS[0]).items()},
+    if jobs is not None and jobs < 1:
+        raise SettingsError(f"jobs = {jobs}: it must be a whole number of at least 1")
+    claim(out, "study", {"study": TITLE})
+    parts = plan.parts(quick=quick)
+    trials = plan.run_trials(parts, out=out, jobs=jobs, progress=progress)
+    wanted, seeds = (tuned.QUICK, 2) if quick else (tuned.SETTINGS, tuned.SEEDS)
+    return report(parts, trials, tuned.comparisons(wanted, seeds=seeds, out=out, jobs=jobs, progress=progress), out)
+
+
+def report(
+    parts: Mapping[str, Part],
+    trials: Mapping[Trial, Mapping[str, Any]],
+    comparisons: Mapping[Setting, Comparison],
+    out: Path,
+) -> dict[str, Any]:
+    """Write and print the report; return the content of ``study.json``."""
+    runs = {name: runs_of(trials, part) for name, part in parts.items()}
+    rows = {name: rows_of(found) for name, found in runs.items()}
+    judged = targets(rows, comparisons)
+    names = dict.fromkeys(method for part in parts.values() for method in part.methods)
+    content = {
+        "parts": {name: asdict(part) for name, part in parts.items()},
+        "algorithms": {name: describe(METHODS[name].make(0.1)) for name in names},
         "versions": files.versions(),
+        "targets": [asdict(target) for target in judged],
+        "tuned": [
+            {"setting": str(setting), "method": row.method, "step_size": row.step, "status": row.status}
+            | {"stationarity": strict(row.value.median), "disagreement": strict(row.disagreement)}
+            for setting, found in comparisons.items()
+            for row in found.rows
+        ],
     }
-    return report(trials, settings, out)
-
-
-def report(trials: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], out: Path) -> dict[str, Any]:
-    """Write and print the report of trials; return the content of ``study.json``, which begins with the settings."""
-    runs = runs_of(trials)
-    best = tuned(runs)
-    rows = rows_of(runs)
-    content: dict[str, Any] = {**settings, **_plain(numbers(rows, best))}
-    folder = files.make_folder(out)
-    _write_cells(folder / "cells.csv", rows, {(run.cell, run.method): run.step for run in best})
-    files.write_atomically(folder / "study.md", markdown(rows, best).encode())
-    files.write_json(folder / "study.json", content)
-    files.write_atomically(folder / "study.png", draw(rows))
-    show(rows)
-    print(f"wrote study.md, study.json, study.png and cells.csv to {out}")
+    equal = [*rows["equal steps"], *rows["bottlenecks"], *rows["large"]]
+    files.write_atomically(out / "cells.csv", cells(rows).encode())
+    files.write_atomically(out / "study.md", markdown(parts, runs, rows, comparisons, judged).encode())
+    files.write_json(out / "study.json", content)
+    files.write_atomically(out / "study.png", heat_map(equal))
+    if SHOWN in comparisons:
+        files.write_atomically(out / "loss.png", under_loss(comparisons[SHOWN]))
+    show(judged)
+    print(headline(parts["equal steps"], rows["equal steps"]))
+    print(f"wrote study.md, study.json, study.png, loss.png and cells.csv to {out}")
     return content
 
 
-def numbers(rows: Sequence[Row], best: Sequence[Run]) -> dict[str, Any]:
-    """Return the numbers of the report, by name; single cells at equal steps are in ``cells.csv``.
-
-    Args:
-        rows: The comparison at equal steps.
-        best: The runs at their tuned steps.
-    """
-    tuned_rows = rows_of(best)
-    steps = {(run.cell, run.method): run.step for run in best}
-    views = {"equal step": rows, "tuned step": tuned_rows}
-    return {
-        "headline": headline(rows),
-        "sentences": sentences(rows),
-        "targets": [asdict(target) for target in targets(rows)],
-        "summaries": [
-            {"view": view, "group": group, "reference": reference, **asdict(one)}
-            for view, compared in views.items()
-            for group in GROUPS
-            for reference in (BASELINE, CONTROL)
-            for method in dict.fromkeys(row.method for row in rows)
-            if (one := summary(compared, method, group, reference)) is not None
-        ],
-        "shares": [
-            {"group": group, "metric": metric, "cells": split[1], **split[0]}
-            for group in GROUPS
-            for metric in METRICS
-            if (split := shares(rows, group, metric)) is not None
-        ],
-        "costs": [asdict(cost) for cost in cost_summaries(best)],
-        "tuned": [
-            {"cell": row.cell, "method": row.method, "step_size": steps[row.cell, row.method]}
-            | {metric: row.ratios[BASELINE][metric].median for metric in METRICS}
-            for row in tuned_rows
-        ],
-    }
+def cells(rows: Mapping[str, Sequence[Row]]) -> str:
+    """Return a line per part, cell and method: median values, ratios to the reference with quartiles, and status."""
+    ratios = [f"{metric}_ratio{quartile}" for metric in METRICS for quartile in ("", "_lower", "_upper")]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    where = ["part", "data", "network", "batch", "hardship", "step_size", "method", "reference"]
+    writer.writerow([*where, *METRICS, *ratios, "completed", "diverged"])
+    for part, found in rows.items():
+        for row in found:
+            cell = row.cell
+            values = [row.values[metric] for metric in METRICS]
+            values += [value for m in METRICS for low, mid, high in [row.ratio[m]] for value in (mid, low, high)]
+            shown = ["" if np.isnan(value) else f"{value:.4g}" for value in values]
+            place = [part, cell.data, cell.network, cell.batch or "all", cell.hardship, cell.step]
+            writer.writerow([*place, row.method, cell.reference, *shown, row.completed, row.diverged])
+    return text.getvalue()
 
 
-def _plain(value: Any) -> Any:
-    """Convert numbers to strict JSON with five digits: infinity becomes a word, NaN becomes null."""
-    if isinstance(value, Cell):
-        return str(value)
-    if isinstance(value, Ratio | Worst):
-        return _plain(value._asdict())
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return strict(value)
-    return value
-
-
-def show(rows: Sequence[Row]) -> None:
-    """Print the means at equal steps, and the targets with the results."""
+def show(judged: Sequence[Target]) -> None:
+    """Print the targets with the results."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -152,65 +114,10 @@ def show(rows: Sequence[Row]) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(width=120, highlight=False)
-    table = Table(title=f"Ratios to {BASELINE} at equal step size (stationarity, disagreement): means and worst cells")
-    table.add_column("method", no_wrap=True)
-    for group in GROUPS:
-        table.add_column(f"{group} cells")
-        table.add_column("worst")
-    for method in dict.fromkeys(row.method for row in rows if row.method != BASELINE):
-        found = [summary(rows, method, group) for group in GROUPS]
-        texts = [
-            text
-            for one in found
-            for text in (
-                ("-", "-")
-                if one is None
-                else (
-                    ", ".join(means_of(one, metric) for metric in METRICS),
-                    ", ".join(shown(one.worst[metric].ratio) for metric in METRICS),
-                )
-            )
-        ]
-        table.add_row(method, *texts, style="bold" if method == DEFAULT else "")
-    console.print(table)
-    judged = Table(title="Targets")
+    table = Table(title="Targets")
     for name in ("asked", "found", ""):
-        judged.add_column(name)
-    for target in targets(rows):
-        judged.add_row(
-            target.asked, target.found, Text("met", style="green") if target.met else Text("not met", style="red")
-        )
-    console.print(judged)
-    console.print(headline(rows))
-
-
-def _write_cells(path: Path, rows: Sequence[Row], best: Mapping[tuple[Cell, str], float]) -> None:
-    """Write a line per cell and method: ratios to both references with quartiles, and the status of the runs."""
-    ratios = [
-        f"{metric}{suffix}{quartile}"
-        for suffix in ("", "_to_exact_pi")
-        for metric in METRICS
-        for quartile in ("", "_lower", "_upper")
-    ]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["data", "network", "batch", "step_size", "method", "group", *ratios, "completed", "diverged", "tuned"]
-    )
-    for row in rows:
-        cell = row.cell
-        values = [
-            "" if np.isnan(value) else f"{value:.4g}"
-            for reference in (BASELINE, CONTROL)
-            for metric in METRICS
-            for low, median, high in [row.ratios[reference][metric]]
-            for value in (median, low, high)
-        ]
-        chosen = best[cell._replace(step=None), row.method] == cell.step
-        writer.writerow(
-            [
-                *(cell.data, cell.network, cell.batch or "all", cell.step, row.method, cell.group),
-                *(*values, row.completed, row.diverged, "yes" if chosen else "no"),
-            ]
-        )
-    files.write_atomically(path, text.getvalue().encode())
+        table.add_column(name)
+    for target in judged:
+        found = Text("met", style="green") if target.met else Text("not met", style="red")
+        table.add_row(target.asked, target.found, found)
+    console.print(table)

@@ -1,252 +1,310 @@
-"""The study in words and tables (Markdown); every number in them is computed from the comparison."""
+"""The study in words and tables (Markdown); every number in them is computed from the trials."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from d3gd.comparison.numbers import quantile, shown
-from studies.costs import cost_summaries
-from studies.plan import ADAPT, BALANCED, BASELINE, CENTRAL, CONTROL, CORRECTION, DEFAULT, MIXING, PLANNED
-from studies.summary import (
-    FLOOR,
-    GROUPS,
-    METRICS,
-    Ratio,
-    Row,
-    Run,
-    Summary,
-    rows_of,
-    shares,
-    summary,
+from d3gd.comparison.result import Comparison
+from studies.plan import GROUPS, Part
+from studies.settings import (
+    ALL,
+    AVERAGED,
+    BASELINE,
+    CENTRAL,
+    CONTROL,
+    DEFAULT,
+    FROST_,
+    IDEAL,
+    METHODS,
+    PLANNED,
+    PUSH_PULL,
+    SINGLE,
 )
-from studies.targets import targets
+from studies.summary import FLOOR, METRICS, Row, Run, Summary, against, among, batch_words, mean_of, summary
+from studies.targets import Target
+from studies.tuned import ITERATIONS, Setting
 
 _DEFINITIONS = f"""\
 - *Value* of a run: the geometric mean of its records at 80, 90 and 100 % of the iterations; infinite if it diverged.
-- *Cell*: data set, network, batch size and step size. Its *ratio*: the median over seeds of the method's value over the
-  reference's at the same seed, in logarithms. Seeds on which the reference diverged have no ratio and are listed
-  separately.
-- *Mean* over cells: geometric; ratios below {shown(FLOOR)} count as {shown(FLOOR)}. "∞ (x without 2)" means that it
-  diverged in half or more of the seeds of 2 cells, and x is the mean over the others.
-- *Above 1*: the number of ratios (two metrics per cell) above 1 beyond seed noise, that is, with median and lower
-  quartile above 1.
+- *Cell*: data set, network, batch size, hardship and step size. Its *ratio*: the median over seeds of the method's
+  value over the reference's at the same seed, in logarithms. The reference is {BASELINE}, and {AVERAGED} under
+  hardships. Seeds on which the reference diverged have no ratio.
+- *Mean* over cells: geometric; ratios below {shown(FLOOR)} count as {shown(FLOOR)}. In brackets: the worst cell.
+  "∞ (x without 2)" means that a method diverged in half or more of the seeds of 2 cells; x is the mean over the others.
+- Full batches and mini-batches are two populations, and no number is taken over both.
 - *Developed*: digits on the five networks on which the rules were developed; all other cells are *held out*, though not
   strictly: a prototype chose the planner's noise share and FROST's balance on one seed of similar networks and data.
-- *{CONTROL}* is the control: {BASELINE} with 1 / (n pi) known from the start. *{ADAPT}* is the control with
-  the gradient step before the mixing. *{CORRECTION}* (on Metropolis weights) and *{MIXING}* each add one change to
-  that; *{DEFAULT}* has both. *{BALANCED}* has doubly stochastic weights instead; *{PLANNED}* plans its weights
-  from data as well. *FROST, mixing* and *Push-Pull* track
-  gradients, at twice the traffic; Push-Pull's agents must know their out-degrees. *{CENTRAL}* is plain gradient
-  descent on all data at once, the floor for any network at equal steps."""
+- *{CONTROL}* is the control: {BASELINE} with 1 / (n pi) known from the start. *{DEFAULT}* has its default weights,
+  planned for mixing from the graph alone; *{PLANNED}* plans them from data as well. *{FROST_}* and *{PUSH_PULL}* track
+  gradients, at twice the traffic; Push-Pull's agents must know their out-degrees. *{CENTRAL}* is plain gradient descent
+  on all data at once, the floor for any network at equal steps."""
 
 
-def markdown(rows: Sequence[Row], best: Sequence[Run]) -> str:
+def markdown(
+    parts: Mapping[str, Part],
+    runs: Mapping[str, Sequence[Run]],
+    rows: Mapping[str, Sequence[Row]],
+    tuned: Mapping[Setting, Comparison],
+    judged: Sequence[Target],
+) -> str:
     """Return the whole report.
 
     Args:
-        rows: The comparison at equal steps.
-        best: The runs at their tuned steps.
+        parts: The parts of the study, by name.
+        runs: Their runs.
+        rows: The comparison of these runs.
+        tuned: The comparisons at tuned steps.
+        judged: The targets.
     """
-    tuned_rows = rows_of(best)
-    seeds = len({run.seed for run in best})
+    equal = [*rows["equal steps"], *rows["bottlenecks"], *rows["large"]]
     sections = {
         "How to read it": _DEFINITIONS,
-        "Targets": _targets(rows),
-        f"Equal step size, against {BASELINE}": _means(rows, BASELINE),
-        f"Equal step size, against the control ({CONTROL})": _means(rows, CONTROL),
-        f"Tuned step size, against tuned {BASELINE}": (
-            "Each method uses the step of the grid with the smallest median stationarity, for each data set, network "
-            "and batch size. The last column counts the choices.\n\n" + _means(tuned_rows, BASELINE, _steps(best))
-        ),
-        f"Cost of reaching {BASELINE}'s result": (
-            f"The target is tuned {BASELINE}'s final stationarity in the same trial. Iterations and bytes until a "
-            f"method at its tuned step reaches it and stays there, as shares of {BASELINE}'s whole run: median over "
-            f"trials [quartiles]; ∞: never within it.\n\n{_costs(best)}"
-        ),
-        "Where the gain comes from": attribution(rows),
-        "Divergence": _divergence(rows),
-        "Network by network": "\n".join(f"- {sentence}" for sentence in sentences(rows)),
+        "Targets": _targets(judged),
+        "Equal step sizes": _equal(parts, equal),
+        "Against gradient tracking": tracking(rows["equal steps"]),
+        "What the weights bring": _weights(parts["weights"], rows["weights"]),
+        "Traffic": _traffic(runs["equal steps"]),
+        "Networks that fail": _hardships(parts, rows),
+        "Tuned step sizes": _tuned(tuned),
+        "Single precision": _precision(parts["precision"], rows["precision"]),
+        "Divergence": _divergence(equal),
     }
-    start = f"# Study\n\n{headline(rows)} {beside(rows)}\n\nMedians over {seeds} seed{'s' * (seeds > 1)}. "
-    start += "Cell by cell: `cells.csv`, and the picture `study.png`.\n"
+    start = f"# Study\n\n{headline(parts['equal steps'], rows['equal steps'])}\n\n`make study` writes this page. "
+    start += "Cell by cell: `cells.csv`.\n"
     return "\n".join([start, *(f"## {name}\n\n{body}\n" for name, body in sections.items())])
 
 
-def headline(rows: Sequence[Row]) -> str:
-    """Return a sentence on the default's stationarity and disagreement relative to Di-DGD."""
-    parts = []
-    for group in GROUPS:
-        one = summary(rows, DEFAULT, group)
-        if one is not None:
-            s, d = (shown(one.mean[metric]) for metric in METRICS)
-            parts.append(f"{s}x the stationarity and {d}x the disagreement on the {one.cells} {group} cells")
-    return f"At equal step size {DEFAULT} ends at {' and at '.join(parts)} (geometric means, relative to {BASELINE})."
-
-
-def beside(rows: Sequence[Row]) -> str:
-    """Return a sentence on each part of the default without the others."""
-    parts = []
-    for method in (ADAPT, MIXING, CORRECTION):
-        found = {group: summary(rows, method, group) for group in GROUPS}
-        parts.append(
-            f"{method} "
-            + ", ".join(
-                f"{' and '.join(means_of(one, metric) for metric in METRICS)} ({group})"
-                for group, one in found.items()
-                if one is not None
-            )
-        )
-    return f"Its parts alone: {'; '.join(parts)}."
-
-
-def sentences(rows: Sequence[Row]) -> list[str]:
-    """Return one sentence for each data set and network: medians over its cells, and the default's worst."""
+def headline(part: Part, rows: Sequence[Row]) -> str:
+    """Return sentences on the default relative to Di-DGD, one for each group and batch size."""
     found = []
-    for data, network in dict.fromkeys((row.cell.data, row.cell.network) for row in rows):
-        clauses = []
-        for method in (DEFAULT, PLANNED, BALANCED, MIXING, CORRECTION, ADAPT):
-            here = [
-                row.ratios[BASELINE]
-                for row in rows
-                if (row.method, row.cell.data, row.cell.network) == (method, data, network)
-            ]
-            ratios = [[r[metric].median for r in here if not np.isnan(r[metric].median)] for metric in METRICS]
-            if not ratios[0]:
-                continue
-            s, d = (shown(quantile(values, 0.5)) for values in ratios)
-            if method == DEFAULT:
-                clauses.append(
-                    f"{method} ends at {s}x the stationarity and {d}x the disagreement of {BASELINE} (medians over "
-                    f"{len(ratios[0])} cells; worst {shown(max(ratios[0]))} and {shown(max(ratios[1]))})"
+    for batch in part.batches:
+        for group in GROUPS:
+            one, floor = (summary(among(rows, group, batch), name) for name in (DEFAULT, CENTRAL))
+            if one is not None and floor is not None:
+                s, d = (means_of(one, metric) for metric in METRICS)
+                least = means_of(floor, "stationarity")
+                found.append(
+                    f"{batch_words(batch).capitalize()}, {one.cells} {group} cells: {s} of {BASELINE}'s stationarity "
+                    f"and {d} of its disagreement; {CENTRAL} gradient descent ends at {least}."
                 )
-            else:
-                clauses.append(f"{method}{' alone' if method in (MIXING, CORRECTION, ADAPT) else ''} {s} and {d}")
-        found.append(f"{network}, {data}: {'; '.join(clauses) or f'{BASELINE} diverged everywhere'}.")
-    return found
-
-
-def attribution(rows: Sequence[Row]) -> str:
-    """Return the share of the default's gain, in logarithms, that is due to each of its parts."""
-    found = []
-    for group in GROUPS:
-        for metric in METRICS:
-            split = shares(rows, group, metric)
-            if split is not None:
-                parts = ", ".join(f"{name} {100 * share:z.0f} %" for name, share in split[0].items())
-                found.append(f"- {metric} on {split[1]} {group} cells: {parts}.")
-    return (
-        f"Shares of {DEFAULT}'s mean log gain over {BASELINE}. The exact pi and the order of steps come first, as the "
-        f"rest is built on them; {CORRECTION} and {MIXING} share the remainder, each with the average of its gain as "
-        "the first and as the last of the two.\n\n" + "\n".join(found)
+    start = (
+        f"At equal step sizes {DEFAULT} ends, after {part.iterations:,} iterations, at the following shares: geometric "
+        f"means over cells, each the median of {part.seeds} {_plural('seed', part.seeds)}."
     )
+    return "\n".join([start, "", *(f"- {sentence}" for sentence in found)])
 
 
-def means_of(one: Summary, metric: str) -> str:
-    """Format a mean over cells, with the mean without cells in which the method diverged."""
+def means_of(one: Summary | None, metric: str, *, worst: bool = False) -> str:
+    """Format a mean over cells, with the mean without cells in which the method diverged, and the worst cell."""
+    if one is None:
+        return "-"
+    end = f" ({shown(one.worst[metric].ratio)})" if worst else ""
     if not one.infinite:
-        return shown(one.mean[metric])
+        return shown(one.mean[metric]) + end
     return f"∞ ({shown(one.finite_mean[metric])} without {one.infinite})"
 
 
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rule = ["---"] + ["---:" if name in (*METRICS, "above 1", "reached") else "---" for name in header[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *lines))
-
-
-def _methods(rows: Sequence[Row], without: str) -> list[str]:
-    return [method for method in dict.fromkeys(row.method for row in rows) if method != without]
-
-
-def _targets(rows: Sequence[Row]) -> str:
-    judged = targets(rows)
-    lines = [(target.asked, target.found, "met" if target.met else "**not met**") for target in judged]
-    against = [f"- {target.asked}, but {'; '.join(target.against)}." for target in judged if target.against]
-    return _table(["asked", "found", ""], lines) + "\n\n" + "\n".join([*against, *_floor(rows)])
-
-
-def _floor(rows: Sequence[Row]) -> list[str]:
-    """Return the lower bound of stationarity at equal steps: that of gradient descent on all data at once."""
+def tracking(rows: Sequence[Row]) -> str:
+    """Compare the default with gradient tracking: over all cells, on one-way rings, and on all other networks."""
+    kinds: dict[str, Callable[[str], bool]] = {
+        "all networks": lambda network: True,
+        "one-way rings": lambda network: "one-way ring" in network,
+        "all others": lambda network: "one-way ring" not in network,
+    }
+    batches = list(dict.fromkeys(row.cell.batch for row in rows))
     lines = []
-    for group in GROUPS:
-        one = summary(rows, CENTRAL, group, BASELINE)
-        if one is not None:
-            worst = one.worst["stationarity"]
-            lines.append(
-                f"- For comparison, on {group} cells gradient descent on all data at once ({CENTRAL}) ends at "
-                f"{shown(one.mean['stationarity'])} of {BASELINE}'s stationarity at the same step, and at "
-                f"{shown(worst.ratio)} in its worst cell ({worst.cell}): the floor for any network."
-            )
-    return lines
+    for other in (FROST_, PUSH_PULL):
+        for name, chosen in kinds.items():
+            line = [other, name]
+            for batch in batches:
+                here = [row for row in rows if row.cell.batch == batch and chosen(row.cell.network)]
+                texts = []
+                for metric in METRICS:
+                    ratios = list(against(here, DEFAULT, other, metric).values())
+                    ratios = [min(ratio, 1 / FLOOR) for ratio in ratios]
+                    wins = sum(ratio < 1 for ratio in ratios)
+                    texts.append(f"{shown(mean_of(ratios))} ({wins} of {len(ratios)} below 1)" if ratios else "-")
+                line += texts
+            lines.append(line)
+    header = ["against", "networks", *(f"{batch_words(batch)}: {metric}" for batch in batches for metric in METRICS)]
+    return (
+        f"Values of {DEFAULT} over those of {FROST_} and {PUSH_PULL} at equal step sizes: geometric means over the "
+        "developed and held-out cells, and in how many of them it ends lower. Ratios are cut at 1e-7 and 1e7.\n\n"
+        + _table(header, lines)
+    )
 
 
-def _means(rows: Sequence[Row], reference: str, more: Mapping[tuple[str, str], str] | None = None) -> str:
-    """Return a table for each group; ``more`` fills a last column, by group and method."""
-    parts = []
+def _equal(parts: Mapping[str, Part], rows: Sequence[Row]) -> str:
+    texts = [
+        f"Ratios to {BASELINE} at the same step size: mean over cells (worst cell). Number of seeds behind each cell's "
+        "median: "
+        + ", ".join(f"{parts[name].seeds} ({what})" for name, what in _SEEDED.items())
+        + ".\n\n![Stationarity of every method on every network, relative to Di-DGD](study.png)"
+    ]
     for group in GROUPS:
+        here = [row for row in rows if row.cell.group == group]
+        batches = list(dict.fromkeys(row.cell.batch for row in here))
+        steps = ", ".join(f"{step:g}" for step in dict.fromkeys(row.cell.step for row in here))
         lines = []
-        for method in _methods(rows, reference):
-            one = summary(rows, method, group, reference)
-            if one is None:
-                continue
+        for method in dict.fromkeys(row.method for row in here if row.method != BASELINE):
+            found = [summary(among(here, group, batch), method) for batch in batches]
             name = f"**{method}**" if method == DEFAULT else method
-            worst = [f"{shown(one.worst[metric].ratio)} ({one.worst[metric].cell})" for metric in METRICS]
-            above = f"{sum(one.above.values())} of {len(METRICS) * one.cells}"
-            last = [] if more is None else [more[group, method]]
-            lines.append([name, *(means_of(one, metric) for metric in METRICS), above, *worst, *last])
+            lines.append([name, *(means_of(one, metric, worst=True) for one in found for metric in METRICS)])
         if lines:
-            header = ["method", *METRICS, "above 1", *(f"worst {metric}" for metric in METRICS)]
-            parts.append(
-                f"{group.capitalize()} cells:\n\n" + _table([*header, *(["steps"] * (more is not None))], lines)
+            cells = len({row.cell for row in here if row.cell.batch == batches[0]})
+            header = ["method", *(f"{batch_words(batch)}: {metric}" for batch in batches for metric in METRICS)]
+            places = len({row.cell[:2] for row in here})
+            texts.append(
+                f"### {group.capitalize()}\n\n{places} pairs of data set and network, step sizes {steps}: "
+                f"{cells} cells per batch size.\n\n" + _table(header, lines)
             )
-    return "\n\n".join(parts)
+    return "\n\n".join(texts)
 
 
-def _steps(best: Sequence[Run]) -> dict[tuple[str, str], str]:
-    """Count how often each step was the best, by group and method."""
-    chosen = {(run.cell, run.method): run.step for run in best}
-    steps = sorted(set(chosen.values()))
-    found: dict[tuple[str, str], Counter[float]] = {}
-    for (cell, method), step in chosen.items():
-        found.setdefault((cell.group, method), Counter())[step] += 1
-    return {key: ", ".join(f"{s:g}: {count[s]}" for s in steps if count[s]) for key, count in found.items()}
+_SEEDED = {"equal steps": "developed, held out", "bottlenecks": "bottlenecks", "large": "large networks"}
 
 
-def _costs(best: Sequence[Run]) -> str:
-    parts = []
-    spent = cost_summaries(best)
-    for group in GROUPS:
-        lines = [
-            [one.method, _quartiles(one.iterations), _quartiles(one.bytes), f"{one.reached} of {one.trials}"]
-            for one in spent
-            if one.group == group
-        ]
-        if lines:
-            parts.append(f"{group.capitalize()}:\n\n" + _table(["method", "iterations", "bytes", "reached"], lines))
-    return "\n\n".join(parts)
+def _weights(part: Part, rows: Sequence[Row]) -> str:
+    labels = {DEFAULT: f"correction, planned for mixing ({DEFAULT})", PLANNED: "correction, planned from data"}
+    names = [name for name in part.methods if name != BASELINE]
+    order = sorted(names, key=lambda name: ("Push-Pull" in name, SINGLE in name, "no correction" in name))
+    lines = []
+    for method in order:
+        found = [summary([row for row in rows if row.cell.batch == batch], method) for batch in part.batches]
+        label = labels.get(method, method.replace(DEFAULT, "correction, planned for mixing"))
+        lines.append([label, *(means_of(one, metric, worst=True) for one in found for metric in METRICS)])
+    header = ["method, weights", *(f"{batch_words(batch)}: {metric}" for batch in part.batches for metric in METRICS)]
+    return (
+        f"Digits on {len(part.places)} networks, step sizes {' and '.join(f'{step:g}' for step in part.steps)}, "
+        f"{part.seeds} {_plural('seed', part.seeds)}: means over these {len(part.places) * len(part.steps)} cells "
+        f"per batch size of ratios to {BASELINE} on Metropolis weights (worst cell). Without correction, the gradient "
+        f"step comes before the mixing and pi is exact. The last row is {PUSH_PULL} on {DEFAULT}'s weights.\n\n"
+        + _table(header, lines)
+    )
 
 
-def _quartiles(ratio: Ratio) -> str:
-    return f"{shown(ratio.median)} [{shown(ratio.low)}, {shown(ratio.high)}]"
+def _traffic(runs: Sequence[Run]) -> str:
+    """Bytes relative to Di-DGD's in the same cell, early and at the end; medians over runs that were completed."""
+    whole = {(run.cell, run.seed): run.curves["bytes"] for run in runs if run.method == BASELINE and not run.diverged}
+    iterations = next(run.curves["iterations"] for run in runs if not run.diverged)
+    moments = [int(iterations[len(iterations) // 10]), int(iterations[-1])]
+    dims = sorted({run.dim for run in runs})
+    methods = [m for m in dict.fromkeys(run.method for run in runs) if m not in (BASELINE, CENTRAL, CONTROL)]
+    lines = []
+    for method in methods:
+        line = [method]
+        for moment in moments:
+            for dim in dims:
+                ratios = [
+                    float(np.interp(moment, run.curves["iterations"], run.curves["bytes"]))
+                    / float(np.interp(moment, iterations, whole[run.cell, run.seed]))
+                    for run in runs
+                    if (run.method, run.dim) == (method, dim) and not run.diverged and (run.cell, run.seed) in whole
+                ]
+                line.append(shown(quantile(ratios, 0.5)) if ratios else "-")
+        lines.append(line)
+    header = ["method", *(f"{moment:,} iterations, d = {dim}" for moment in moments for dim in dims)]
+    return (
+        f"Bytes sent until an iteration, discovery and plans included, relative to {BASELINE}, which sends d + n "
+        "numbers per link: medians over the cells of all networks of 10 to 50 agents with models of d numbers.\n\n"
+        + _table(header, lines)
+    )
+
+
+def _hardships(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> str:
+    texts = []
+    for name, what in (("hardships", "Quadratics with exact gradients"), ("hardships, batches", "Digits")):
+        part, here = parts[name], rows[name]
+        batch = "" if part.batches[0] is None else f" with batches of {part.batches[0]}"
+        lines = []
+        for method in part.methods:
+            if method != AVERAGED:
+                found = [
+                    summary([row for row in here if row.cell.hardship == hardship], method)
+                    for hardship in part.hardships
+                ]
+                texts_of = [", ".join(means_of(one, metric) for metric in METRICS) for one in found]
+                lines.append([f"**{method}**" if method == DEFAULT else method, *texts_of])
+        texts.append(
+            f"{what}{batch} on {', '.join(network for _, network in part.places)}; step sizes "
+            f"{', '.join(f'{step:g}' for step in part.steps)}, {part.iterations:,} iterations, medians of {part.seeds} "
+            f"{_plural('seed', part.seeds)}:\n\n" + _table(["method", *part.hardships], lines)
+        )
+    return (
+        f"Stationarity and disagreement relative to {AVERAGED} at the same step size, means over networks and step "
+        f"sizes. *{ALL.capitalize()}* is all four hardships together. {BASELINE}, {FROST_} and {PUSH_PULL} do not "
+        "survive them; 1e-7 stands for anything below it. "
+        "PULM-DGD takes one gradient in n or more iterations, so that equal steps do not suit it: see the tuned steps. "
+        "R-FAST's agents know their out-degrees, the others' only whom they hear.\n\n" + "\n\n".join(texts)
+    )
+
+
+def _tuned(tuned: Mapping[Setting, Comparison]) -> str:
+    texts = []
+    for hard in (False, True):
+        for batch in dict.fromkeys(setting.batch for setting in tuned):
+            here = {s: found for s, found in tuned.items() if s.batch == batch and (s.hardship != IDEAL) == hard}
+            run = {row.method for found in here.values() for row in found.rows}
+            names = [name for name in METHODS if name in run]
+            lines = []
+            for setting, found in here.items():
+                at = {row.method: row for row in found.rows}
+                where = f"{setting.data}, {setting.network}" + (f", {setting.hardship}" if hard else "")
+                lines.append([where, *(f"{shown(at[m].value.median)} ({at[m].step:g})" for m in names)])
+            if lines:
+                what = f"{batch_words(batch).capitalize()}, {'networks that fail' if hard else 'every message arrives'}"
+                texts.append(f"{what}:\n\n" + _table(["", *names], lines))
+    any_of = next(iter(tuned.values()))
+    rows = [row for found in tuned.values() for row in found.rows]
+    edges = sorted({row.method for row in rows if "edge" in row.note})
+    inside = "at the edge: " + ", ".join(edges) if edges else "of no method is the chosen step at the edge of its grid"
+    return (
+        f"Stationarity after {ITERATIONS:,} iterations, median over seeds {any_of.seeds[0]} to {any_of.seeds[-1]}, and "
+        f"the step. Steps are those with the lowest stationarity on the worse of seeds {any_of.tuning_seeds[0]} and "
+        f"{any_of.tuning_seeds[-1]}. {any_of.grid_text} Checked: {inside}.\n\n" + "\n\n".join(texts)
+    )
+
+
+def _precision(part: Part, rows: Sequence[Row]) -> str:
+    lines = []
+    for method in part.methods:
+        here = [row for row in rows if row.method == method]
+        values = [[row.values[metric] for row in here] for metric in METRICS]
+        lines.append([method, *(f"{shown(quantile(v, 0.5))} ({shown(max(v))})" for v in values)])
+    return (
+        f"Quadratics in float32 after {part.iterations:,} iterations at step {part.steps[0]:g}, on "
+        f"{', '.join(network for _, network in part.places)}: median over these networks (largest), one seed each. "
+        "What must be conserved is kept in double precision; messages are in single precision. The table on weights "
+        "has a row in float32 on the digits.\n\n" + _table(["method", *METRICS], lines)
+    )
+
+
+def _targets(judged: Sequence[Target]) -> str:
+    lines = [(target.asked, target.found, "met" if target.met else "**not met**") for target in judged]
+    details = [f"- {target.asked}, but {'; '.join(target.against)}." for target in judged if target.against]
+    return f"For {DEFAULT}.\n\n" + _table(["asked", "found", ""], lines) + "\n\n" + "\n".join(details)
 
 
 def _divergence(rows: Sequence[Row]) -> str:
-    methods = _methods(rows, BASELINE)
-    base = [row for row in rows if row.method == BASELINE and row.diverged]
+    methods = [method for method in dict.fromkeys(row.method for row in rows) if method != BASELINE]
     lost = {method: sum(row.lost for row in rows if row.method == method) for method in methods}
     won = {method: sum(row.won for row in rows if row.method == method) for method in methods}
-    found = [
-        f"Runs of any method that diverge where {BASELINE} does not: "
-        + (", ".join(f"{method} {count}" for method, count in lost.items() if count) or "none")
-        + "."
-    ]
-    if not base:
-        return f"{BASELINE} diverged nowhere. {found[0]}"
-    total = sum(row.diverged for row in base)
-    found.append(
-        f"Of the {total} runs where {BASELINE} diverges, these converge: "
-        + ", ".join(f"{method} {count}" for method, count in won.items())
-        + f". They are in these cells (seeds of {BASELINE} that diverge):\n"
+    total = sum(row.diverged for row in rows if row.method == BASELINE)
+    found = f"At equal steps, runs of any method that diverge where {BASELINE} does not: "
+    found += (", ".join(f"{method} {count}" for method, count in lost.items() if count) or "none") + ". "
+    if not total:
+        return found + f"{BASELINE} diverged nowhere."
+    return (
+        found
+        + f"Of the {total} runs where {BASELINE} diverges, these converge: "
+        + (", ".join(f"{method} {count}" for method, count in won.items()) + ".")
     )
-    found += [f"- {row.cell}: {row.diverged} of {row.diverged + row.completed}" for row in base]
-    return "\n".join(found)
+
+
+def _plural(word: str, count: int) -> str:
+    return word + "s" * (count != 1)
+
+
+def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *lines))

@@ -1,43 +1,47 @@
-"""Helpers for tests of the study: trials and runs with known results."""
+"""Helpers for tests of the study: parts and trials with known results."""
 
 from dataclasses import asdict
 
 import numpy as np
 
-from studies.plan import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, MIXING, PLANNED, Trial
+from studies.plan import Part
+from studies.settings import BASELINE, CONTROL, DEFAULT
+from studies.summary import rows_of, runs_of
 
 K = np.arange(0, 1001, 50)
-RING = Trial("digits", "one-way ring (10)", None, 0)
-TORUS = Trial("digits", "torus (16)", 16, 0)
-NAMES = (BASELINE, CONTROL, ADAPT, MIXING, CORRECTION, PLANNED, DEFAULT)
+RING, TORUS = ("digits", "one-way ring (10)"), ("digits", "torus (16)")
 
 
-def run(method, step=0.1, level=1.0, *, disagreement=None, rate=0.0, sent=1000, status="completed"):
-    """A curve that falls exponentially to a level at the end; a diverged one stops half-way."""
-    k = K[: 10 if status == "diverged" else None]
-    curve = level * np.exp(rate * (1000 - k))
+def part(methods=(BASELINE, CONTROL, DEFAULT), *, places=(RING,), steps=(0.1,), seeds=1, batches=(None,), **more):
+    """A small part of a study."""
+    return Part(places, tuple(methods), steps, seeds, batches, **more)
+
+
+def result(trial, level, sent=1000):
+    """A trial whose curves stay at a level; None for one that diverged half-way."""
+    k = K[: 10 if level is None else None]
+    curve = np.full(k.shape, np.inf if level is None else level)
+    status = "diverged" if level is None else "completed"
+    curves = {"iterations": k, "stationarity": curve, "disagreement": curve, "bytes": k * sent}
     return {
-        "method": method,
-        "step_size": step,
+        "trial": asdict(trial),
+        "dim": 5,
         "status": status,
-        "iterations": k.tolist(),
-        "stationarity": curve.tolist(),
-        "disagreement": (curve if disagreement is None else np.full(k.shape, disagreement)).tolist(),
-        "bytes": (k * sent).tolist(),
+        **{name: values.tolist() for name, values in curves.items()},
     }
 
 
-def trial(*runs, at=RING, seed=0):
-    return {"trial": {**asdict(at), "seed": seed}, "runs": list(runs)}
+def trials_of(one, level):
+    """The trials of a part, at levels given by method, or by a function of the trial."""
+    find = level if callable(level) else lambda trial: level.get(trial.method, 1.0)
+    return {trial: result(trial, find(trial)) for trial in one.trials}
 
 
-def row_of(rows, method):
-    (row,) = [row for row in rows if row.method == method]
+def rows(one, level):
+    """The rows of a part."""
+    return rows_of(runs_of(trials_of(one, level), one))
+
+
+def row_of(found, method):
+    (row,) = [row for row in found if row.method == method]
     return row
-
-
-def study_of(levels, at=RING, seeds=1):
-    return [
-        trial(*(run(method, level=level) for method, level in levels.items()), at=at, seed=seed)
-        for seed in range(seeds)
-    ]

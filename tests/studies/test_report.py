@@ -1,49 +1,44 @@
-"""The claims of a study: shares of the gain, targets, and sentences."""
+"""The claims of a study: targets and sentences."""
 
-import csv
-import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from d3gd.comparison.numbers import shown
-from studies.plan import ADAPT, BASELINE, CONTROL, CORRECTION, DEFAULT, MIXING
-from studies.report import report
-from studies.summary import (
-    rows_of,
-    runs_of,
-    shares,
-    tuned,
-)
-from studies.targets import targets
-from studies.text import attribution, headline, markdown, sentences
-from tests.helpers.studying import NAMES, TORUS, run, study_of, trial
+from studies.plan import DEVELOPED, HELD_OUT
+from studies.settings import AVERAGED, BASELINE, CENTRAL, CONTROL, DEFAULT, FROST_, METHODS, PUSH_PULL, SINGLE
+from studies.targets import first_version, targets
+from studies.text import headline, tracking
+from studies.tuned import SHOWN
+from tests.helpers.studying import RING, TORUS, part, rows
+
+HARD = ("loss 0.3", "all at once")
+NOBODY = {
+    "bottlenecks": [],
+    "large": [],
+    "first version": [],
+    "hardships": [],
+    "hardships, batches": [],
+    "precision": rows(part([CENTRAL + SINGLE, DEFAULT + SINGLE]), {}),
+    "equal steps": [],
+}
 
 
-def test_shares_of_the_gain_are_its_logarithms_and_sum_to_one():
-    levels = dict(zip(NAMES, (1, 1e-1, 1e-2, 1e-3, 1e-4, 1, 1e-6), strict=True))
-    split, cells = shares(rows_of(runs_of(study_of(levels))), "developed", "stationarity")
-    assert cells == 1
-    # First or last, the correction brings 2 or 3 decades, and mixing weights 1 or 2.
-    expected = {"exact pi": 1 / 6, ADAPT: 1 / 6, CORRECTION: 2.5 / 6, MIXING: 1.5 / 6}
-    assert split == pytest.approx(expected)
-    assert sum(split.values()) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("level", [1.0, 2.0])
-def test_a_study_that_gains_nothing_has_no_shares(level):
-    rows = rows_of(runs_of(study_of({**dict.fromkeys(NAMES, 1.0), DEFAULT: level})))
-    assert shares(rows, "developed", "stationarity") is None
-    assert shares(rows, "held out", "stationarity") is None
-    assert "%" not in attribution(rows)
+def judged(tuned=None, **found):
+    """The targets that have something to judge, by what they ask."""
+    named = {name.replace("_", " ").replace("hardships batches", "hardships, batches"): r for name, r in found.items()}
+    return {target.asked: target for target in targets({**NOBODY, **named}, tuned or {})}
 
 
 @pytest.mark.parametrize(("level", "met"), [(0.029, True), (0.031, False)])
-def test_targets_on_means(level, met):
-    rows = rows_of(runs_of(study_of({BASELINE: 1, CONTROL: 1, DEFAULT: level})))
-    judged = {target.asked: target.met for target in targets(rows)}
-    assert judged["PerronD3GD, developed cells: means at most 0.10 and 0.03 of Di-DGD"] is met
-    assert not any("held out" in asked for asked in judged)
+def test_targets_on_means_take_each_batch_size_by_itself(level, met):
+    noisy = {None: 1e-9, 16: level}
+    one = part([BASELINE, DEFAULT], batches=(None, 16))
+    found = judged(equal_steps=rows(one, lambda t: 1.0 if t.method == BASELINE else noisy[t.batch]))
+    assert found["developed cells, full batch: means at most 0.10 and 0.03 of Di-DGD"].met
+    assert found["developed cells, batch 16: means at most 0.10 and 0.03 of Di-DGD"].met is met
+    assert not any("held out" in asked for asked in found)
 
 
 @pytest.mark.parametrize(
@@ -55,51 +50,91 @@ def test_targets_on_means(level, met):
     ],
 )
 def test_targets_on_single_cells(ratios, met):
-    trials = [
-        trial(run(BASELINE), run(CONTROL), run(DEFAULT, level=ratio), seed=seed) for seed, ratio in enumerate(ratios)
-    ]
-    judged = {target.asked: target for target in targets(rows_of(runs_of(trials)))}
+    found = judged(equal_steps=rows(part(seeds=3), lambda t: ratios[t.seed] if t.method == DEFAULT else 1.0))
     for reference in (BASELINE, CONTROL):
-        one = judged[f"PerronD3GD: no cell above 1.0 of {reference} beyond seed noise"]
+        one = found[f"no cell above 1.0 of {reference} beyond seed noise"]
         assert one.met is met
         assert bool(one.against) is not met
 
 
 def test_divergence_where_didgd_converges_misses_its_target():
-    rows = rows_of(runs_of([trial(run(BASELINE), run(DEFAULT, status="diverged"))]))
-    judged = {target.asked: target.met for target in targets(rows)}
-    assert not judged["PerronD3GD: no run diverges where Di-DGD does not"]
+    assert not judged(large=rows(part(), {DEFAULT: None}))["no run diverges where Di-DGD does not"].met
 
 
-def test_sentences_state_the_numbers():
-    levels = dict(zip(NAMES, (1, 1, 0.5, 0.25, 0.1, 0.06, 0.03), strict=True))
-    rows = rows_of(runs_of(study_of(levels) + study_of(levels, TORUS)))
-    assert headline(rows).count("0.03x the stationarity and 0.03x the disagreement on the 1") == 2
-    ring, torus = sentences(rows)
-    assert ring.startswith("one-way ring (10), digits: PerronD3GD ends at 0.03x the stationarity and 0.03x")
-    assert "correction alone 0.1 and 0.1; adapt-then-combine alone 0.5 and 0.5." in ring
-    assert torus.startswith("torus (16), digits: ")
+@pytest.mark.parametrize(("worse", "met"), [(0.9, True), (1.04, True), (1.06, False)])
+def test_every_cell_is_compared_with_the_first_version(worse, met):
+    first = first_version()
+    cells = {(data, network) for data, network, *_ in first}
+    assert cells == {*DEVELOPED, *HELD_OUT}
+    one = part([BASELINE, DEFAULT], places=(*DEVELOPED, *HELD_OUT), steps=(0.03, 0.1, 0.5), batches=(None, 16))
+
+    def level(trial):
+        before = first[trial.data, trial.network, str(trial.batch or "all"), trial.step]["stationarity"]
+        return 1.0 if trial.method == BASELINE else before * (worse if (trial.data, trial.network) == TORUS else 1.0)
+
+    target = judged(first_version=rows(one, level))[
+        "stationarity: no cell more than 5 % worse than in the first version"
+    ]
+    assert target.met is met
+    assert target.found.startswith(f"{0 if met else 6} of {len(first)} worse")
 
 
-def test_the_report_names_where_didgd_diverges(tmp_path, capsys):
-    levels = dict.fromkeys(NAMES, 0.5)
-    bad = trial(run(BASELINE, status="diverged"), *(run(name) for name in NAMES[1:]), at=TORUS)
-    trials = [*study_of(levels), bad]
-    content = report(trials, {"seeds": [0]}, tmp_path)
-    capsys.readouterr()
-    text = (tmp_path / "study.md").read_text()
-    assert "- digits, torus (16), batch 16, step 0.1: 1 of 1" in text
-    assert "torus (16), digits: Di-DGD diverged everywhere." in text
-    assert json.loads((tmp_path / "study.json").read_text(), parse_constant=pytest.fail) == content
-    assert text == markdown(rows_of(runs_of(trials)), tuned(runs_of(trials)))
-    with (tmp_path / "cells.csv").open(newline="") as file:
-        cells = list(csv.DictReader(file))
-    assert len(cells) == 2 * len(NAMES)
-    assert {row["stationarity"] for row in cells if row["network"] == "torus (16)"} == {""}
-    assert {row["stationarity"] for row in cells if row["network"] == "one-way ring (10)"} == {"1"}
-    assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize(("level", "met"), [(1e-4, (True, True)), (0.04, (False, False)), (2e-3, (False, False))])
+def test_targets_under_hardships(level, met):
+    one = part([AVERAGED, DEFAULT], places=(("quadratic", "hub (6)"),), hardships=HARD)
+    found = judged(hardships=rows(one, {DEFAULT: level}))
+    limits = ("1/30 and 1/1,000", "1/20 and 1/1,000")
+    asked = [f"{hard}, exact gradients: means at most {m} of {AVERAGED}" for hard, m in zip(HARD, limits, strict=True)]
+    assert tuple(found[each].met for each in asked) == met
+
+
+@pytest.mark.parametrize(("levels", "met"), [((0.5, 0.9), True), ((0.1, 1.1), False), ((0.8, 0.9), False)])
+def test_targets_under_hardships_with_batches(levels, met):
+    one = part([AVERAGED, DEFAULT], hardships=HARD, batches=(8,))
+    found = judged(
+        hardships_batches=rows(one, lambda t: levels[HARD.index(t.hardship)] if t.method == DEFAULT else 1.0)
+    )
+    (target,) = [target for asked, target in found.items() if asked.startswith("hardships with mini-batches")]
+    assert target.met is met
+
+
+@pytest.mark.parametrize(("level", "met"), [(9.0, True), (11.0, False), (None, False)])
+def test_single_precision_is_judged_by_centralized_gradient_descent(level, met):
+    found = judged(precision=rows(part([CENTRAL + SINGLE, DEFAULT + SINGLE]), {DEFAULT + SINGLE: level}))
+    assert found["in float32 every method ends within 10 times of centralized"].met is met
+
+
+@pytest.mark.parametrize(("note", "met"), [("", True), ("the best step is at the edge of the grid", False)])
+def test_a_tuned_step_at_the_edge_of_the_grid_is_told(note, met):
+    row = SimpleNamespace(method=DEFAULT, note=note, status="ranked")
+    found = judged({SHOWN: SimpleNamespace(rows=[row])})
+    assert found["no method's tuned step is at the edge of the grid"].met is met
+
+
+def test_the_headline_states_each_group_and_batch_size_with_its_cells():
+    one = part([BASELINE, DEFAULT, CENTRAL], places=(RING, TORUS), batches=(None, 16), seeds=2)
+    levels = {None: 0.03, 16: 0.4}
+    text = headline(one, rows(one, lambda t: levels[t.batch] if t.method == DEFAULT else 1.0))
+    assert "each the median of 2 seeds" in text
+    assert "- Full batch, 1 developed cells: 0.03 of Di-DGD's stationarity and 0.03 of its disagreement" in text
+    assert "- Batch 16, 1 held out cells: 0.4 of Di-DGD's stationarity and 0.4 of its disagreement" in text
+
+
+def test_the_lead_over_gradient_tracking_is_split_by_networks():
+    one = part([DEFAULT, FROST_, PUSH_PULL], places=(RING, TORUS))
+    levels = {RING[1]: 100.0, TORUS[1]: 1.0}
+    text = tracking(rows(one, lambda t: levels[t.network] if t.method == FROST_ else 1.0))
+    assert "| FROST | all networks | 0.1 (1 of 2 below 1) |" in text
+    assert "| FROST | one-way rings | 0.01 (1 of 1 below 1) |" in text
+    assert "| Push-Pull | all others | 1 (0 of 1 below 1) |" in text
 
 
 def test_numbers_are_written_short():
     values = (1e-7, 3.04e-5, 0.00031, 0.5, 9.96, 99.6, 12345, 0, math.inf)
     assert [shown(value) for value in values] == ["1e-7", "3e-5", "0.00031", "0.5", "10", "100", "1.2e4", "0", "∞"]
+
+
+def test_every_method_in_single_precision_is_one_in_double():
+    for name, method in METHODS.items():
+        assert (method.dtype == "float32") is name.endswith(SINGLE)
+        assert name.removesuffix(SINGLE) in METHODS

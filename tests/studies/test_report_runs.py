@@ -1,51 +1,76 @@
 """Running the study: stored trials, errors, and the command."""
 
+import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
+from d3gd.comparison.tuning import Grid
 from d3gd.errors import RecordError, SettingsError
-from studies import plan as study
+from studies import plan, report, tuned
 from studies.__main__ import main as call
 from studies.plan import Trial
-from studies.report import study as run_study
-from tests.helpers.studying import NAMES, run, trial
+from studies.settings import AVERAGED, BASELINE, CENTRAL, DEFAULT, FIELD, METHODS, NETWORKS, SINGLE
+from studies.settings import bridge as bridged
+from tests.helpers.studying import part, result
 
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Make the study two cells and a few iterations."""
-    monkeypatch.setattr(study, "QUICK", (study.DEVELOPED[2], ("sigmoid", "torus (16)")))
-    monkeypatch.setattr(study, "BATCHES", (None,))
-    monkeypatch.setattr(study, "STEPS", (0.1,))
-    monkeypatch.setattr(study, "ITERATIONS", 20)
-    monkeypatch.setattr(study, "EVERY", 2)
+    """Make the study a few cells and iterations, without tuned steps."""
+    few = {"seeds": 1, "iterations": 20}
+    hard = {"hardships": ("loss 0.3",), **few}
+    parts = {
+        "equal steps": part(FIELD, **few),
+        "first version": part([BASELINE, DEFAULT], **few),
+        "bottlenecks": part([BASELINE, DEFAULT], places=(("digits", "bridge (16)"),), **few),
+        "large": part([BASELINE, DEFAULT], places=(("digits", "Erdos-Renyi 0.05 (100)"),), **few),
+        "weights": part([BASELINE, DEFAULT, "correction, balanced", DEFAULT + SINGLE], **few),
+        "hardships": part([AVERAGED, DEFAULT], places=(("quadratic", "hub (6)"),), **hard),
+        "hardships, batches": part([AVERAGED, DEFAULT], batches=(8,), **hard),
+        "precision": part([DEFAULT + SINGLE, CENTRAL + SINGLE], places=(("quadratic", "hub (6)"),), **few),
+    }
+    monkeypatch.setattr(plan, "parts", lambda *, quick: parts)
+    monkeypatch.setattr(tuned, "ITERATIONS", 20)
+    monkeypatch.setattr(tuned, "SURVIVORS", (AVERAGED, DEFAULT))
+    monkeypatch.setattr(tuned, "VICTIMS", ())
+    monkeypatch.setattr(tuned, "QUICK", (tuned.SHOWN._replace(network="hub (6)", data="quadratic"),))
+    monkeypatch.setattr(report, "SHOWN", tuned.QUICK[0])
+    monkeypatch.setattr("d3gd.comparison.compare.QUICK", Grid((0.01, 0.05, 0.1, 0.5, 1.0), 1, 3))
+    return parts
 
 
 @pytest.fixture
-def ran(monkeypatch):
+def ran(monkeypatch, tiny):
     """Trials that only note that they ran."""
     noted = []
 
     def note(self):
         noted.append(self)
-        return trial(*(run(name) for name in NAMES), at=self, seed=self.seed)
+        return result(self, 0.5 if self.method == DEFAULT else 1.0)
 
     monkeypatch.setattr(Trial, "run", note)
     return noted
 
 
+def run_trials(parts, out):
+    return plan.run_trials(parts, out=out, jobs=1)
+
+
 def test_what_is_there_is_not_run_again(tmp_path, ran, tiny, capsys):
-    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
-    assert [one.seed for one in ran] == [0, 0]
-    assert capsys.readouterr().out.startswith("2 trials\n")
-    run_study(quick=True, seeds=3, out=tmp_path, jobs=1)
-    assert [one.seed for one in ran] == [0, 0, 1, 1, 2, 2]
-    assert capsys.readouterr().out.startswith("6 trials, 2 of them already in ")
+    run_trials(tiny, tmp_path)
+    count = len(ran)
+    assert count == len({trial for one in tiny.values() for trial in one.trials})  # parts share trials
+    assert capsys.readouterr().out == f"{count} trials\n"
+    longer = {name: replace(one, seeds=2) for name, one in tiny.items()}
+    run_trials(longer, tmp_path)
+    assert {one.seed for one in ran[:count]} == {0}
+    assert {one.seed for one in ran[count:]} == {1}
+    assert capsys.readouterr().out == f"{2 * count} trials, {count} of them already in {tmp_path}\n"
 
 
-def test_an_interrupted_study_keeps_its_finished_trials(tmp_path, ran, tiny, monkeypatch, capsys):
+def test_an_interrupted_study_keeps_its_finished_trials(tmp_path, ran, monkeypatch, capsys):
     finish = Trial.run
 
     def stop(self):
@@ -54,76 +79,76 @@ def test_an_interrupted_study_keeps_its_finished_trials(tmp_path, ran, tiny, mon
         return finish(self)
 
     monkeypatch.setattr(Trial, "run", stop)
-    command = ["--quick", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path)]
+    command = ["--quick", "--jobs", "1", "--out", str(tmp_path)]
     assert call(command) == 130
     assert "the same command continues" in capsys.readouterr().err
     monkeypatch.setattr(Trial, "run", finish)
     assert call(command) == 0
-    assert len(ran) == 2
-    assert "2 trials, 1 of them" in capsys.readouterr().out
+    assert len(ran) == len(set(ran))
+    assert " trials, 1 of them already in " in capsys.readouterr().out
 
 
-def test_trials_of_another_study_are_not_mixed_in_and_nothing_is_run(tmp_path, ran, tiny, monkeypatch):
-    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
-    monkeypatch.setattr(study, "ITERATIONS", 40)
-    with pytest.raises(RecordError, match="another study"):
-        run_study(quick=True, seeds=2, out=tmp_path, jobs=1)
-    assert len(ran) == 2
+@pytest.mark.parametrize("change", ["method", "content"])
+def test_only_a_trial_that_changed_is_run_again(tmp_path, ran, tiny, monkeypatch, change):
+    before = run_trials(tiny, tmp_path)
+    count = len(ran)
+    if change == "method":
+        make = METHODS["FRSD"].make
+        monkeypatch.setitem(METHODS, "FRSD", replace(METHODS["FRSD"], make=lambda step: make(2 * step)))
+    else:
+        damaged = tmp_path / "trials" / next(one.file for one in ran if one.method == "FRSD")
+        damaged.write_text(damaged.read_text().replace("1", "2", 1))
+    assert run_trials(tiny, tmp_path).keys() == before.keys()
+    assert [one.method for one in ran[count:]] == ["FRSD"]
 
 
-def test_only_a_damaged_trial_is_run_again(tmp_path, ran, tiny):
-    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
-    report = (tmp_path / "study.json").read_bytes()
-    damaged = tmp_path / "trials" / ran[1].file
-    damaged.write_text(damaged.read_text().replace("1", "2", 1))
-    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
-    assert ran[2:] == [ran[1]]
-    assert (tmp_path / "study.json").read_bytes() == report
-
-
-def test_trials_of_an_older_version_are_refused_and_nothing_is_run(tmp_path, ran, tiny):
-    run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
-    (tmp_path / "trials" / ran[1].file).write_text(json.dumps({"key": "0", **trial(run(NAMES[0]))}))
-    with pytest.raises(RecordError, match="older d3gd"):
-        run_study(quick=True, seeds=2, out=tmp_path, jobs=1)
-    assert len(ran) == 2
-
-
-def test_no_study_is_written_over_other_files(tmp_path, ran, tiny):
+def test_no_study_is_written_over_other_files(tmp_path, ran):
     (tmp_path / "study.md").write_text("mine")
     with pytest.raises(RecordError, match=r"'study\.md'"):
-        run_study(quick=True, seeds=1, out=tmp_path, jobs=1)
+        report.study(quick=True, out=tmp_path, jobs=1)
     assert not ran
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize("bad", [{"seeds": 0}, {"jobs": 0}])
-def test_counts_must_be_positive(tmp_path, bad):
+def test_the_number_of_processes_must_be_positive(tmp_path):
     with pytest.raises(SettingsError, match="at least 1"):
-        run_study(quick=True, out=tmp_path, **bad)
+        report.study(quick=True, out=tmp_path, jobs=0)
 
 
-@pytest.mark.parametrize(("quick", "seeds"), [(True, 2), (False, 5)])
-def test_every_cell_of_the_study_has_a_file_of_its_own(quick, seeds):
-    wanted = study.trials(quick=quick, seeds=seeds)
-    assert len({one.file for one in wanted}) == len(wanted)
-    assert not set(study.DEVELOPED) & set(study.HELD_OUT)
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_trial_of_the_study_has_a_file_of_its_own(quick):
+    trials = {trial for one in plan.parts(quick=quick).values() for trial in one.trials}
+    assert len({one.file for one in trials}) == len(trials)
+    assert len({one.key for one in list(trials)[:50]}) == 50
+
+
+def test_no_cell_is_in_two_groups():
+    places = [place for group in plan.GROUPS.values() for place in group]
+    assert len(set(places)) == len(places)
+    assert all(network in NETWORKS for _, network in places)
+
+
+def test_a_bridge_is_two_groups_with_one_link_each_way():
+    graph = bridged(8)
+    across = [(i, j) for i, j in graph.edges.tolist() if (i < 4) != (j < 4)]
+    assert sorted(across) == [(3, 4), (7, 0)]
+    assert graph.is_strongly_connected
+    assert graph.link_count == 2 * 4 * 3 + 2
 
 
 def test_the_command_runs_every_method_and_writes_the_report(tmp_path, tiny, capsys):
-    assert call(["--quick", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    methods = study.methods(0.1)
-    assert all(method in printed for method in methods)
-    assert "At equal step size PerronD3GD ends at" in printed
-    content = json.loads((tmp_path / "study.json").read_text())
-    assert list(content["algorithms"]) == list(methods)
-    assert content["iterations"] == 20
-    found = {(one["view"], one["group"], one["method"]) for one in content["summaries"]}
-    assert found == {
-        (v, g, m) for v in ("equal step", "tuned step") for g in ("developed", "held out") for m in methods
-    }
-    (first, *_) = study.trials(quick=True, seeds=1)
+    assert call(["--quick", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    assert "At equal step sizes PerronD3GD ends" in capsys.readouterr().out
+    text = (tmp_path / "study.md").read_text()
+    assert all(f"| {method} |" in text for method in FIELD if method not in (BASELINE, DEFAULT))
+    content = json.loads((tmp_path / "study.json").read_text(), parse_constant=pytest.fail)
+    assert set(content["parts"]) == set(tiny)
+    assert {one["setting"] for one in content["tuned"]} == {str(tuned.QUICK[0])}
+    with (tmp_path / "cells.csv").open(newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert {row["part"] for row in cells} == set(tiny)
+    assert {row["stationarity_ratio"] for row in cells if row["method"] == row["reference"]} == {"1"}
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in ("study.png", "loss.png"))
+    first = tiny["equal steps"].trials[0]
     kept = json.loads((tmp_path / "trials" / first.file).read_text())
     assert kept["trial"] == asdict(first)
-    assert [one["method"] for one in kept["runs"]] == list(methods)

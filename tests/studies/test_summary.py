@@ -1,4 +1,4 @@
-"""The numbers of a study: values, ratios, means, and the cost of a target."""
+"""The numbers of a study: values, ratios and means."""
 
 import math
 
@@ -6,61 +6,55 @@ import numpy as np
 import pytest
 
 from d3gd.comparison.numbers import quantile, reached
-from studies.costs import cost_summaries, costs
-from studies.plan import ADAPT, BASELINE, CONTROL, DEFAULT, PLANNED
-from studies.summary import (
-    FLOOR,
-    Cell,
-    mean_of,
-    ratio_of,
-    rows_of,
-    runs_of,
-    summary,
-    tuned,
-)
-from tests.helpers.studying import RING, TORUS, K, row_of, run, trial
+from studies.settings import AVERAGED, BASELINE, CONTROL, DEFAULT, FROST_
+from studies.summary import FLOOR, Cell, against, among, mean_of, ratio_of, runs_of, summary
+from tests.helpers.studying import RING, TORUS, K, part, row_of, rows, trials_of
 
 
 def test_a_value_is_the_geometric_mean_of_the_records_at_800_900_and_1000():
-    one = run(BASELINE)
-    one["stationarity"] = [{800: 1.0, 900: 10.0, 1000: 100.0}.get(k, 1e6) for k in K.tolist()]
-    (found,) = runs_of([trial(one)])
+    one = part([BASELINE])
+    trials = trials_of(one, {})
+    (content,) = trials.values()
+    content["stationarity"] = [{800: 1.0, 900: 10.0, 1000: 100.0}.get(k, 1e6) for k in K.tolist()]
+    (found,) = runs_of(trials, one)
     assert found.value("stationarity") == pytest.approx(10)
 
 
-@pytest.mark.parametrize("bad", [{"status": "diverged"}, {"level": math.nan}])
+@pytest.mark.parametrize("bad", [None, math.nan])
 def test_a_run_that_diverged_is_infinitely_bad(bad):
-    (found,) = runs_of([trial(run(BASELINE, **bad))])
+    one = part([BASELINE])
+    (found,) = runs_of(trials_of(one, {BASELINE: bad}), one)
     assert found.value("stationarity") == math.inf
 
 
 def test_a_cells_ratio_is_the_median_over_seeds_at_the_same_seed():
-    trials = [
-        trial(run(BASELINE, level=seed + 1.0), run(DEFAULT, level=(seed + 1.0) * ratio), seed=seed)
-        for seed, ratio in enumerate((0.1, 0.4, 0.2))
-    ]
-    ratio = row_of(rows_of(runs_of(trials)), DEFAULT).ratios[BASELINE]["stationarity"]
+    def level(trial):
+        return (trial.seed + 1.0) * ((0.1, 0.4, 0.2)[trial.seed] if trial.method == DEFAULT else 1.0)
+
+    ratio = row_of(rows(part(seeds=3), level), DEFAULT).ratio["stationarity"]
     assert ratio.median == pytest.approx(0.2)
     assert ratio.low == pytest.approx(math.sqrt(0.1 * 0.2))
     assert ratio.high == pytest.approx(math.sqrt(0.4 * 0.2))
 
 
 def test_both_references_are_compared_with():
-    rows = rows_of(runs_of([trial(run(BASELINE, level=1), run(CONTROL, level=2), run(DEFAULT, level=0.5))]))
-    ratios = row_of(rows, DEFAULT).ratios
+    ratios = row_of(rows(part(), {CONTROL: 2, DEFAULT: 0.5}), DEFAULT).ratios
     assert ratios[BASELINE]["stationarity"].median == pytest.approx(0.5)
     assert ratios[CONTROL]["stationarity"].median == pytest.approx(0.25)
 
 
-def test_seeds_where_didgd_diverged_have_no_ratio_and_are_counted():
-    trials = [
-        trial(run(BASELINE, level=1), run(DEFAULT, level=0.3), seed=0),
-        trial(run(BASELINE, status="diverged"), run(DEFAULT, level=7), seed=1),
-        trial(run(BASELINE, level=1), run(DEFAULT, status="diverged"), seed=2),
-    ]
-    row = row_of(rows_of(runs_of(trials)), DEFAULT)
+def test_under_hardships_the_reference_survives_them():
+    one = part([BASELINE, AVERAGED, DEFAULT], hardships=("loss 0.3",))
+    row = row_of(rows(one, {BASELINE: 10, AVERAGED: 4, DEFAULT: 1}), DEFAULT)
+    assert row.ratio["stationarity"].median == pytest.approx(0.25)
+    assert row.cell.group == ""
+
+
+def test_seeds_where_the_reference_diverged_have_no_ratio_and_are_counted():
+    levels = {BASELINE: (1, None, 1), DEFAULT: (0.3, 7, None)}
+    row = row_of(rows(part([BASELINE, DEFAULT], seeds=3), lambda t: levels[t.method][t.seed]), DEFAULT)
     assert (row.completed, row.diverged, row.lost, row.won) == (2, 1, 1, 1)
-    assert row.ratios[BASELINE]["stationarity"].median == math.inf  # of 0.3 and inf
+    assert row.ratio["stationarity"].median == math.inf  # of 0.3 and inf
     assert math.isnan(ratio_of({1: 7.0}, {1: math.inf}).median)
 
 
@@ -72,22 +66,25 @@ def test_quantiles_bear_infinity(values, q, expected):
     assert quantile(values, q) == expected
 
 
-def test_groups_are_kept_apart_and_means_are_geometric():
-    rows = rows_of(
-        runs_of(
-            [
-                trial(run(BASELINE), run(DEFAULT, level=0.01), run(BASELINE, 0.5), run(DEFAULT, 0.5, level=0.04)),
-                trial(run(BASELINE), run(DEFAULT, level=3), at=TORUS),
-            ]
-        )
+def test_groups_and_batch_sizes_are_kept_apart_and_means_are_geometric():
+    levels = {(RING, None): {0.1: 0.01, 0.5: 0.04}, (RING, 16): {0.1: 0.5, 0.5: 0.5}}
+
+    def level(trial):
+        where = ((trial.data, trial.network), trial.batch)
+        return 1.0 if trial.method == BASELINE else levels.get(where, {}).get(trial.step, 3.0)
+
+    found = rows(part([BASELINE, DEFAULT], places=(RING, TORUS), steps=(0.1, 0.5), batches=(None, 16)), level)
+    full, noisy, held_out = (
+        summary(among(found, group, batch), DEFAULT)
+        for group, batch in (("developed", None), ("developed", 16), ("held out", None))
     )
-    developed, held_out = (summary(rows, DEFAULT, group) for group in ("developed", "held out"))
-    assert developed.cells == 2
-    assert developed.mean["stationarity"] == pytest.approx(0.02)
-    assert developed.worst["stationarity"].cell == Cell(RING.data, RING.network, None, 0.5)
-    assert developed.above == {"stationarity": 0, "disagreement": 0}
+    assert (full.cells, noisy.cells, held_out.cells) == (2, 2, 2)
+    assert full.mean["stationarity"] == pytest.approx(0.02)
+    assert noisy.mean["stationarity"] == pytest.approx(0.5)
+    assert full.worst["stationarity"].cell == Cell(*RING, None, "none", 0.5)
+    assert full.above == {"stationarity": 0, "disagreement": 0}
     assert held_out.mean["disagreement"] == pytest.approx(3)
-    assert held_out.above == {"stationarity": 1, "disagreement": 1}
+    assert held_out.above == {"stationarity": 2, "disagreement": 2}
 
 
 def test_a_mean_counts_what_is_below_the_floor_as_the_floor():
@@ -96,54 +93,26 @@ def test_a_mean_counts_what_is_below_the_floor_as_the_floor():
 
 
 def test_divergence_makes_a_mean_infinite_and_the_rest_is_told_beside_it():
-    rows = rows_of(
-        runs_of(
-            [
-                trial(run(BASELINE), run(DEFAULT, status="diverged")),
-                trial(run(BASELINE, 0.5), run(DEFAULT, 0.5, level=0.2)),
-            ]
-        )
-    )
-    one = summary(rows, DEFAULT, "developed")
-    assert (one.mean["stationarity"], one.infinite, one.lost) == (math.inf, 1, 1)
-    assert one.finite_mean["stationarity"] == pytest.approx(0.2)
+    one = part([BASELINE, DEFAULT], steps=(0.1, 0.5))
+    found = rows(one, lambda t: 1.0 if t.method == BASELINE else {0.1: None, 0.5: 0.2}[t.step])
+    total = summary(found, DEFAULT)
+    assert (total.mean["stationarity"], total.infinite) == (math.inf, 1)
+    assert total.finite_mean["stationarity"] == pytest.approx(0.2)
 
 
-def test_a_cell_where_didgd_diverged_is_left_out_of_means():
-    rows = rows_of(
-        runs_of(
-            [
-                trial(run(BASELINE, status="diverged"), run(DEFAULT, level=9)),
-                trial(run(BASELINE, 0.5), run(DEFAULT, 0.5, level=0.2)),
-            ]
-        )
-    )
-    one = summary(rows, DEFAULT, "developed")
-    assert (one.cells, one.won) == (1, 1)
-    assert one.mean["stationarity"] == pytest.approx(0.2)
-    assert summary(rows, DEFAULT, "held out") is None
+def test_a_cell_where_the_reference_diverged_is_left_out_of_means():
+    one = part([BASELINE, DEFAULT], steps=(0.1, 0.5))
+    found = rows(one, lambda t: {0.1: None, 0.5: 1.0}[t.step] if t.method == BASELINE else 0.2)
+    assert summary(found, DEFAULT).cells == 1
+    assert summary(among(found, "held out", None), DEFAULT) is None
 
 
-def test_each_method_is_tuned_to_its_least_median_stationarity():
-    steps = (0.03, 0.1, 0.5)
-    ends = {BASELINE: (2.0, 1.0, 4.0), DEFAULT: (0.9, 0.5, 0.1), PLANNED: (1.0, None, None)}
-    trials = [
-        trial(
-            *(
-                run(method, step, status="diverged") if end is None else run(method, step, level=end)
-                for method, levels in ends.items()
-                for step, end in zip(steps, levels, strict=True)
-            ),
-            seed=seed,
-        )
-        for seed in range(3)
-    ]
-    best = tuned(runs_of(trials))
-    assert {run.method: run.step for run in best} == {BASELINE: 0.1, DEFAULT: 0.5, PLANNED: 0.03}
-    assert list(dict.fromkeys(run.method for run in best)) == [BASELINE, DEFAULT, PLANNED]
-    row = row_of(rows_of(best), DEFAULT)
-    assert row.cell.step is None
-    assert row.ratios[BASELINE]["stationarity"].median == pytest.approx(0.1)
+def test_two_methods_are_compared_by_cell_unless_both_diverged():
+    one = part([BASELINE, DEFAULT, FROST_], steps=(0.1, 0.3, 0.5))
+    levels = {DEFAULT: {0.1: 1.0, 0.3: 1.0, 0.5: None}, FROST_: {0.1: 4.0, 0.3: None, 0.5: None}}
+    found = rows(one, lambda t: levels.get(t.method, {}).get(t.step, 1.0))
+    ratios = against(found, DEFAULT, FROST_, "stationarity")
+    assert {cell.step: ratio for cell, ratio in ratios.items()} == {0.1: 0.25, 0.3: 0.0}
 
 
 @pytest.mark.parametrize("when", [0.0, 25.0, 123.4, 999.0, 1000.0])
@@ -157,27 +126,3 @@ def test_what_counts_is_from_when_a_curve_stays_below():
     assert reached(k, curve[::-1].copy(), 1.0) == math.inf
     assert reached(k, curve, 5.0) == 0
     assert reached(k, np.array([np.inf, np.nan, 2.0, 0.0, 0.0]), 1.0) == 3
-
-
-def test_costs_are_shares_of_tuned_didgds_whole_run():
-    # Di-DGD is flat at 1; the other gets there at iteration 400 and sends twice as much.
-    trials = [
-        trial(
-            run(BASELINE),
-            run(DEFAULT, level=math.exp(-6), rate=0.01, sent=2000),
-            run(PLANNED, level=2),
-            run(ADAPT, status="diverged"),
-        ),
-        trial(run(BASELINE, status="diverged"), run(DEFAULT), run(PLANNED), run(ADAPT), seed=1),
-    ]
-    best = tuned(runs_of(trials))
-    found = {method: value for (_, method, _), value in costs(best).items()}
-    assert found[BASELINE] == (0, 0)
-    assert found[DEFAULT] == pytest.approx((0.4, 0.8))
-    assert found[PLANNED] == found[ADAPT] == (math.inf, math.inf)
-    assert {(one.method, one.reached, one.trials) for one in cost_summaries(best)} == {
-        (BASELINE, 1, 1),
-        (DEFAULT, 1, 1),
-        (PLANNED, 0, 1),
-        (ADAPT, 0, 1),
-    }
