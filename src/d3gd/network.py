@@ -124,6 +124,14 @@ class Network:
         """Begin iteration ``k``, and return it; a network of sites returns a later one if others are further on."""
         return k
 
+    def renewed(self, algorithm: Any, state: Any) -> Any:
+        """Return the state to begin an iteration with; a network of sites may have changed, with the length of y."""
+        return state
+
+    def take(self, algorithm: Any, gradient: Any, state: Any, k: int) -> Any:
+        """Return a method's state after iteration ``k``, which has begun."""
+        return algorithm.step(self, gradient, state, k)
+
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send each agent's rows along its out-edges: the only way to communicate.
 

@@ -1,5 +1,6 @@
 """Sites on the loopback interface."""
 
+import re
 import threading
 from contextlib import ExitStack, contextmanager
 
@@ -71,3 +72,8 @@ def hubs(files, beat=0.05, **changes):
             }
     finally:
         hub.BEAT = before
+
+
+def without(text, name):
+    """The text of a site's file without a neighbour."""
+    return re.sub(rf'\[\[\w+\]\]\nname = "{name}"\nkey = "[^"]*"\n(address = "[^"]*"\n)?\n?', "", text)

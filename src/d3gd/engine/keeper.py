@@ -43,7 +43,7 @@ class Keeper:
         identity = run.identity(settings)
         with run.ranks.together():
             if run.ranks.rank == 0:
-                place = {"graph": run.graph, "weights": run.weights, "x0": x0}
+                place: dict[str, Any] = {"graph": run.graph, "weights": run.weights, "x0": x0, "fixed": run.fixed}
                 self._folder = RunFolder(out, resume=resume, settings=settings, identity=identity, **place)
 
     def __enter__(self) -> Self:

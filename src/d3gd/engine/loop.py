@@ -54,10 +54,8 @@ def loop(
     message = ""
     try:
         while status is None:
-            k = net.begin(at.k)
-            if k != at.k:
-                k = min(k, iterations)
-                at = at._replace(k=k)
+            k = min(net.begin(at.k), iterations)
+            at = at._replace(k=k, state=net.renewed(method, at.state))
             x = method.point(at.state)
             due = _passed(last, k, every) or k >= iterations
             runaway = False
@@ -79,7 +77,7 @@ def loop(
             last = k
             if status is None:
                 gradient.begin(x, k, watched=not started)
-                state = method.step(net, gradient, at.state, k)
+                state = net.take(method, gradient, at.state, k)
                 at = Position(k + 1, state, net.bytes_sent, gradient.count)
                 if not started:
                     _check(run, gradient, state)

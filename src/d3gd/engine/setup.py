@@ -48,7 +48,10 @@ class Setup:
         conditions: The conditions of the network.
         biased: The warning about a method that does not survive them.
         metrics: The metrics to record.
+        fixed: Whether the network stays what it is; one of sites may change.
     """
+
+    fixed = True
 
     algorithm: Algorithm[Any]
     method: Algorithm[Any]

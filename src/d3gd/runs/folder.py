@@ -54,6 +54,12 @@ def is_started(folder: Path) -> bool:
     return begun or bool(checkpoints.folders(folder / _CHECKPOINTS))
 
 
+def settings_in(folder: Path) -> dict[str, Any]:
+    """Return the settings of the run in a folder, finished or not; none if they are missing."""
+    path = folder / SETTINGS
+    return files.read_json(path) if is_file(path) else {}
+
+
 def resumable_from(folder: Path) -> int | None:
     """Return the iteration from which a run would resume, or None without a valid checkpoint."""
     found = checkpoints.newest(folder / _CHECKPOINTS)
@@ -89,6 +95,7 @@ class RunFolder:
         graph: The network.
         weights: The initial weights.
         x0: The initial models.
+        fixed: Whether the network is that of the start, and with it the experiment's identity, until the end.
     """
 
     def __init__(
@@ -101,9 +108,10 @@ class RunFolder:
         graph: Digraph,
         weights: CSR,
         x0: Floats,
+        fixed: bool = True,
     ) -> None:
         start = {"indptr": graph.indptr, "sources": graph.sources, "weights": weights.data, "x0": x0}
-        experiment = digest(identity, *start.values())
+        experiment = digest(identity, *(start.values() if fixed else []))
         start["experiment"] = np.array(experiment)
         self.path = path
         self._every = int(settings["every"])

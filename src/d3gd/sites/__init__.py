@@ -46,11 +46,13 @@ def connect(path: str | Path, *, algorithm: Any = None) -> "Iterator[Network]":
         import zmq  # noqa: F401
     except ImportError as error:
         raise SettingsError(f"sites need pyzmq ({error}); install it with: pip install 'd3gd[sites]'") from None
+    from d3gd.sites.reload import rereading
     from d3gd.sites.run import part
     from d3gd.sites.session import joined
     from d3gd.sites.settings import load
 
-    with joined(load(path), algorithm) as session:
+    file = load(path)
+    with joined(file, algorithm) as session, rereading(file, session):
         try:
             yield session.network()
         except BaseException:

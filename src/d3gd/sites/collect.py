@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import vstack
+from scipy.sparse import csr_array, vstack
 
-from d3gd.arrays import Array
+from d3gd.arrays import CSR, Array
 from d3gd.errors import RecordError
 from d3gd.result import Result, Status
 
@@ -29,7 +29,7 @@ def collected(folders: Sequence[Path]) -> Result:
             raise RecordError(f"{folder} is the run of no site; give folders that d3gd site run wrote")
     names = {site["name"]: runs[folder] for folder, site in sites.items() if site is not None}
     first = next(iter(names.values()))
-    labels = list(first.settings["graph"]["labels"])
+    labels = sorted({label for run in runs.values() for label in run.settings["graph"]["labels"]})
     if len({site["session"] for site in sites.values() if site is not None}) > 1:
         raise RecordError("these are runs of several sessions; collect those of one")
     if missing := [label for label in labels if label not in names]:
@@ -46,7 +46,8 @@ def collected(folders: Sequence[Path]) -> Result:
         if name not in _TOTALS:
             metrics[f"{name}_per_site"] = values
     status: Status = next((run.status for run in ordered if run.status != "completed"), "completed")
-    settings = {name: value for name, value in first.settings.items() if name != "site"}
+    settings = {name: value for name, value in first.settings.items() if name not in ("site", "place")}
+    settings["graph"] = {**settings["graph"], "agents": len(labels), "labels": labels}
     x = np.concatenate([run.x for run in ordered])
     away = x - x.mean(axis=0)
     spread = 2 * float(np.einsum("ij,ij->", away, away)) / len(x)
@@ -54,9 +55,20 @@ def collected(folders: Sequence[Path]) -> Result:
         iterations=np.array(common),
         metrics=metrics,
         x=x,
-        weights=vstack([run.weights for run in ordered], format="csr"),
+        weights=_weights(ordered, labels),
         status=status,
         message=f"{len(x)} sites; disagreement of the final models {spread:.3g}",
         seconds=max(run.seconds for run in ordered),
         settings=settings,
     )
+
+
+def _weights(runs: Sequence[Result], labels: Sequence[str]) -> CSR:
+    """Return the rows of all sites, whose last networks may differ."""
+    index = {label: place for place, label in enumerate(labels)}
+    rows = []
+    for run in runs:
+        columns = np.array([index[label] for label in run.settings["graph"]["labels"]])
+        row = run.weights.tocsr()
+        rows.append(csr_array((row.data, columns[row.indices], row.indptr), shape=(1, len(labels))))
+    return vstack(rows, format="csr")

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -64,6 +64,8 @@ class Conversation:
         room: The number of rounds that the log can hold.
         strangers: Connections that were refused, in words.
         bound: The largest number that is not absurd; a message with a larger one is dropped.
+        edition: The network in which the site computes.
+        remembered: Whether others know an earlier process of this site.
     """
 
     def __init__(
@@ -76,7 +78,8 @@ class Conversation:
         self.rows: dict[str, Row] = {}
         self._digest = ""
         self.log: dict[Place, Posted] = {}
-        self.at, self.room, self.ended = 0, _LOG, ""
+        self.at, self.room, self.ended, self.edition = 0, _LOG, "", ""
+        self.remembered = self._moved = False
         self.strangers: list[str] = []
         self._told: set[str] = set()
 
@@ -102,8 +105,10 @@ class Conversation:
         if self._newest:
             place = max((other for other in peer.box if other[1] == place[1]), default=place)
             return peer.box.get(place)
-        peer.used = max(peer.used, place)
-        return peer.box.pop(place, None)
+        held = peer.box.pop(place, None)
+        if held is not None:
+            peer.used = max(peer.used, place)
+        return held
 
     def drop(self, peer: Peer, why: str) -> None:
         """Count a message that is not used, and say so once."""
@@ -118,9 +123,25 @@ class Conversation:
         for name in sources | listeners:
             peer = self.peers.setdefault(name, Peer(name, heard=False, hears=False))
             peer.heard, peer.hears = name in sources, name in listeners
-        version = self.rows[self.name].version + 1 if self.name in self.rows else self._boot
-        self._learn({self.name: Row(version, tuple(sorted(sources)), self._samples)})
+        self.hear(sources, self.at)
         self._wire.meet(neighbours.contacts())
+
+    def hear(self, names: Collection[str] | None, k: int) -> None:
+        """Say which sites this one hears from an iteration on; None if they are the same, but it has just joined."""
+        own = self.rows.get(self.name)
+        hears = own.hears if own and names is None else tuple(sorted(names or ()))
+        if own is None or names is None or own.hears != hears:
+            version = self._boot if own is None else own.version + 1
+            self._learn({self.name: Row(version, hears, self._samples, k)})
+
+    def enter(self, edition: str) -> None:
+        """Compute in another network from now on: what was sent in the last one is of no more use."""
+        if self.edition:
+            self.log.clear()
+        self.edition = edition
+        for peer in self.peers.values():
+            peer.box = {place: arrays for place, arrays in peer.box.items() if peer.editions.get(place) == edition}
+            peer.editions.clear()
 
     def take_in(self, found: Arrival | Event) -> None:
         """Take in what the wire brought."""
@@ -156,7 +177,7 @@ class Conversation:
         """Send what a listener has not received yet, as far as it can take it."""
         while (place := peer.next_place(self.log, newest=self._newest)) is not None:
             specs, frames = self.log[place]
-            if not self._say(peer, Data, frames, iteration=place[0], turn=place[1], arrays=specs):
+            if not self._say(peer, Data, frames, iteration=place[0], turn=place[1], edition=self.edition, arrays=specs):
                 return
             peer.cursor = place
             peer.under_way[peer.number] = place
@@ -234,6 +255,13 @@ class Conversation:
             raise
         if place in peer.box or place <= peer.used:
             raise UnfitError("data that were received before")
+        if not self.edition:
+            peer.editions[place] = message.edition  # the network is not known yet
+        elif message.edition != self.edition:
+            peer.counts["of another network"] += 1
+            if place[0] >= self.at and not self._newest and len(peer.box) < 2 * _LOG:
+                peer.box[place] = {}
+            return
         if self._newest:
             peer.box = {other: held for other, held in peer.box.items() if other[1] != place[1]}
         elif place[0] < self.at:
@@ -249,6 +277,8 @@ class Conversation:
         elif isinstance(message, Rows) and peer.heard:
             peer.rows = _digest(message.rows)
             others = {name: row for name, row in message.rows.items() if name != self.name}
+            if self.name in message.rows:
+                others[self.name] = self._remembered(message.rows[self.name], message.at)
             if self._learn(others):
                 for other in self.peers.values():
                     if other.hears and other.accepted:
@@ -256,19 +286,34 @@ class Conversation:
 
     def _learn(self, rows: Mapping[str, Row]) -> bool:
         """Take over newer rows, and return whether there were any."""
-        known = self.rows
-        newer = {name: row for name, row in rows.items() if name not in known or row.version > known[name].version}
-        if not newer:
+        merged = {name: _latest(self.rows.get(name, row), row) for name, row in rows.items()}
+        if merged.items() <= self.rows.items():
             return False
-        self.rows = dict(sorted({**self.rows, **newer}.items()))
+        self.rows = dict(sorted({**self.rows, **merged}.items()))
         self._digest = _digest(self.rows)
         return True
+
+    def _remembered(self, row: Row, at: int) -> Row:
+        """Return the own row, with what others remember of an earlier process: when it last changed."""
+        own = self.rows[self.name]
+        changed = max(own.changed, row.changed)
+        if row.version < self._boot:
+            self.remembered = True
+            if row.hears != own.hears and not self._moved:
+                changed, self._moved = max(changed, at), True  # its file has changed meanwhile
+        return msgspec.structs.replace(own, changed=changed)
 
     def _once(self, text: str) -> None:
         text = shortened(printable(text), 500)
         if text not in self._told and len(self._told) < _LINES:
             self._told.add(text)
             log.warning("%s", text)
+
+
+def _latest(one: Row, other: Row) -> Row:
+    """Return the newer of two rows of a site, and the last change that either knows of."""
+    newer = other if other.version > one.version else one
+    return msgspec.structs.replace(newer, changed=max(one.changed, other.changed))
 
 
 def _digest(rows: Mapping[str, Row]) -> str:

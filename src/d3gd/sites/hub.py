@@ -6,7 +6,7 @@ thread in every round; while it computes, the other looks for what has arrived e
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 import numpy as np
@@ -69,6 +69,11 @@ class Hub:
         return self._said.rows
 
     @property
+    def remembered(self) -> bool:
+        """Whether others know an earlier process of this site."""
+        return self._said.remembered
+
+    @property
     def strangers(self) -> list[str]:
         """Connections that were refused, in words."""
         return self._said.strangers
@@ -96,7 +101,18 @@ class Hub:
     def meet(self, neighbours: Neighbours) -> None:
         """Replace the neighbours."""
         self._require_alive()
-        self._pending = neighbours  # for the next turn: a signal may have interrupted this one
+        self._pending, self._beat = neighbours, 0.0  # for the next turn: a signal may have interrupted this one
+
+    def hear(self, names: Collection[str] | None, k: int) -> None:
+        """Tell all sites which ones this one hears from iteration ``k`` on; see :meth:`Conversation.hear`."""
+        with self._floor:
+            self._said.hear(names, k)
+            self._beat = 0.0
+
+    def enter(self, edition: str) -> None:
+        """Compute in another network from now on."""
+        with self._floor:
+            self._said.enter(edition)
 
     def begin(self, k: int, *, keep: bool = True) -> None:
         """Say that the site is at iteration ``k``; older messages are of no more use.

@@ -9,7 +9,7 @@ import numpy as np
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError
 
-PROTOCOL = 1
+PROTOCOL = 2
 _DTYPES = ("<f8", "<f4", "<i8")
 NAME = r"[\w.-]{1,64}"  # of sites and sessions: nothing that could control a terminal or leave a folder
 _MOST = 10_000  # sites in a table
@@ -72,11 +72,13 @@ class Row(msgspec.Struct, frozen=True):
         version: Replaced by a larger one if the site's file has changed.
         hears: The names of the sites that it hears.
         samples: The number of its samples, if objectives are weighed by them.
+        changed: The iteration at which it joined, or at which the sites that it hears changed; 0 if that never was.
     """
 
     version: _Whole
     hears: Annotated[tuple[_Name, ...], msgspec.Meta(max_length=_MOST)]
     samples: _Whole = 0
+    changed: _Whole = 0
 
 
 class Rows(Message, frozen=True, kw_only=True, tag="rows"):
@@ -111,11 +113,13 @@ class Data(Message, frozen=True, kw_only=True, tag="data"):
     Attributes:
         iteration: The iteration that they belong to.
         turn: The number of the round in it.
+        edition: The network in which they were computed: see :class:`d3gd.sites.membership.Edition`.
         arrays: Their names, dtypes and shapes.
     """
 
     iteration: _Whole
     turn: _Whole
+    edition: _Word = ""
     arrays: Annotated[tuple[Spec, ...], msgspec.Meta(max_length=64)]
 
 

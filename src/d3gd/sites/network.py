@@ -1,12 +1,14 @@
 """One site's agent, with the operations that algorithms compute with: those of any other network."""
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from d3gd import weights as weighting
 from d3gd.arrays import CSR, Array, Bools, Floats
 from d3gd.conditions import Conditions
 from d3gd.conditions.network import ConditionedNetwork
@@ -24,7 +26,9 @@ from d3gd.transports.alone import Alone
 
 S = TypeVar("S")
 
-_LOG = "_posted."  # of rounds that can be sent again, in a checkpoint
+_LOG, _EDITION = "_posted.", "_edition"  # in a checkpoint: rounds that can be sent again; the state's network
+
+log = logging.getLogger("d3gd.sites")
 
 
 class SiteHalo(Halo):
@@ -36,21 +40,23 @@ class SiteHalo(Halo):
         graph: The whole network, with the sites' names as labels.
         agent: The index of this site.
         rounds: The rounds with its neighbours.
+        clipping: Clips what is far from what this site sends itself, if it is not trusted.
 
     Attributes:
         arrived: Called with a mask of the received rows, its own first, after every round.
-        clipping: Clips what is far from what this site sends itself, if it is not trusted.
         last: A mask of the rows that arrived in the last round.
         distance: The root mean square of the distances between what it last sent and what it heard, by the largest
             array.
+        models: The models that arrived in the last round, a row for each, or None.
+        holds: The key of the network to which the state of the method belongs.
     """
 
-    def __init__(self, graph: Digraph, agent: int, rounds: Rounds) -> None:
+    def __init__(self, graph: Digraph, agent: int, rounds: Rounds, clipping: Clipping | None) -> None:
         super().__init__(graph, Alone())
         self.block = partition(graph, graph.n).block(agent)
-        self.rounds = rounds
+        self.rounds, self.clipping, self.holds = rounds, clipping, rounds.edition.key
+        self.models: Array | None = None
         self.arrived: Callable[[Bools], None] = lambda mask: None
-        self.clipping: Clipping | None = None
         self.distance = 0.0
         self.last: Bools = np.ones(len(self.block.heard), dtype=bool)
         labels = graph.labels or tuple(map(str, range(graph.n)))
@@ -62,7 +68,7 @@ class SiteHalo(Halo):
         """Send the agent's rows to those who hear it; return the received rows and a function that waits for them."""
         if over is not None:
             raise SettingsError("a method prunes links, which sites cannot agree on; choose one that does not")
-        collect = self.rounds.swap(arrays)
+        collect, self.models = self.rounds.swap(arrays), None
         self.wire_bytes += sum(array.nbytes for array in arrays.values()) * len(self.block.sends)
         whole = {name: np.zeros((len(self._names), *array.shape[1:]), array.dtype) for name, array in arrays.items()}
 
@@ -76,7 +82,8 @@ class SiteHalo(Halo):
                 for name, rows in whole.items():
                     self.clipping.clip(name, arrays[name][0], rows, mask, self._names)
             self._measure(arrays, whole, mask)
-            self.last = mask
+            first = next(iter(whole.values()))  # what methods send first is a model
+            self.models, self.last = (first[1:][mask[1:]] if mask[1:].any() else None), mask
             self.arrived(mask)
 
         return {name: Received(arrays[name], rows) for name, rows in whole.items()}, arrive
@@ -116,7 +123,7 @@ class SiteHalo(Halo):
 
     def join(self, state: Any) -> dict[str, Array]:
         """Return the state as named arrays, with the rounds that neighbours may still need."""
-        arrays = super().join(state)
+        arrays = {**super().join(state), _EDITION: np.frombuffer(self.holds.encode(), np.uint8)}
         for (k, turn), (specs, frames) in self.rounds.hub.posted().items():
             for place, (spec, frame) in enumerate(zip(specs, frames, strict=True)):
                 array = np.frombuffer(frame, spec.dtype).reshape(spec.shape)
@@ -132,8 +139,11 @@ class SiteHalo(Halo):
                 specs, frames = posted.get((k, turn), ((), []))
                 spec = Spec(word, array.dtype.str, array.shape)
                 posted[k, turn] = (*specs, spec), [*frames, array.tobytes()]
-        self.rounds.hub.restore(posted)
-        return super().split(template, {name: array for name, array in arrays.items() if not name.startswith(_LOG)})
+        held = arrays[_EDITION].tobytes().decode() if _EDITION in arrays else self.holds
+        if held == self.holds:
+            self.rounds.hub.restore(posted)
+        self.holds = held
+        return super().split(template, {name: array for name, array in arrays.items() if not name.startswith("_")})
 
     def _measure(self, sent: Mapping[str, Array], whole: Mapping[str, Array], mask: Bools) -> None:
         name = max(sent, key=lambda word: sent[word].size)
@@ -143,72 +153,101 @@ class SiteHalo(Halo):
             self.distance = float(np.sqrt(np.einsum("ij,ij->", away, away) / len(heard)))
 
 
-def _discovered(given: Survey) -> Survey:
-    """Return what a survey would find: sites have discovered the network before iteration 0."""
-    return replace(given, rounds=given.graph.diameter())
-
-
-class SiteNetwork(Network):
-    """The network as one site sees it, if every message is waited for: to the bit that of a simulation.
+class _Agent(Network):
+    """What both networks of sites share: they follow the network as sites come and go.
 
     Args:
-        graph: The whole network, with the sites' names as labels.
-        weights: The initial weights.
-        agent: The index of this site.
-        rounds: The rounds with its neighbours.
+        rounds: The rounds with the site's neighbours.
+        weights: How the initial weights follow from the links.
         seed: The key of random draws.
         dtype: The precision of models.
+        clipping: Clips what is far from what this site sends itself.
+
+    Attributes:
+        share: The factor of the site's objective, if sites are weighed by their samples.
     """
 
     repeatable = False
-    share = 1.0  # the factor of the site's objective, if sites are weighed by their samples
+    halo: SiteHalo
 
     def __init__(
-        self, graph: Digraph, weights: CSR, agent: int, rounds: Rounds, *, seed: int = 0, dtype: Any = np.float64
+        self, rounds: Rounds, *, weights: str, seed: int = 0, dtype: Any = np.float64, clipping: Clipping | None = None
     ) -> None:
-        self.halo: SiteHalo = SiteHalo(graph, agent, rounds)
-        super().__init__(graph, weights, seed=seed, needs="in-neighbours", halo=self.halo, dtype=dtype)
-        self.rounds = rounds
+        self.rounds, self._edition = rounds, rounds.edition
+        self._how: dict[str, Any] = {"weights": weights, "seed": seed, "dtype": dtype, "clipping": clipping}
+        self.share = self._edition.share
+        graph = self._edition.graph
+        matrix: CSR = getattr(weighting, weights)(graph)
+        halo = SiteHalo(graph, self._edition.agent, rounds, clipping)
+        self._place_in(graph, matrix, seed=seed, needs="in-neighbours", halo=halo, dtype=dtype)
 
-    def begin(self, k: int) -> int:
-        """Begin an iteration."""
-        return self.rounds.begin(k)
-
-    def survey(self) -> Survey:
-        """Return the network, which sites have discovered before iteration 0."""
-        return _discovered(self.given)
-
-
-class LossySiteNetwork(ConditionedNetwork):
-    """The network as one site sees it, if some messages do not arrive in time: as :class:`d3gd.Conditions` simulates.
-
-    Args:
-        graph: The whole network, with the sites' names as labels.
-        weights: The initial weights.
-        agent: The index of this site.
-        rounds: The rounds with its neighbours.
-        seed: The key of random draws.
-        dtype: The precision of models.
-    """
-
-    repeatable = False
-    share = 1.0  # the factor of the site's objective, if sites are weighed by their samples
-
-    def __init__(
-        self, graph: Digraph, weights: CSR, agent: int, rounds: Rounds, *, seed: int = 0, dtype: Any = np.float64
-    ) -> None:
-        self.halo: SiteHalo = SiteHalo(graph, agent, rounds)
-        super().__init__(graph, weights, Conditions(), seed=seed, needs="in-neighbours", halo=self.halo, dtype=dtype)
-        self.rounds, self.halo.arrived, self._sends = rounds, self._note, ~self.loops
+    def _place_in(self, graph: Digraph, weights: CSR, **how: Any) -> None:
+        """Become an agent of a network."""
+        raise NotImplementedError
 
     def begin(self, k: int) -> int:
         """Begin an iteration, or a later one if others are further on: then this site has paused."""
-        self._arrived = np.ones(len(self._to), dtype=bool)
-        return self.rounds.begin(k)
+        k = self.rounds.begin(k)
+        if self.rounds.edition is not self._edition:
+            kept = {"bytes_sent": self.bytes_sent, "needs": self.needs}
+            holds, rounds, how = self.halo.holds, self.rounds, self._how
+            vars(self).clear()
+            self.__init__(rounds, **how)  # type: ignore[misc]
+            vars(self).update(kept)
+            self.halo.holds = holds
+        return k
+
+    def renewed(self, algorithm: Any, state: Any) -> Any:
+        """Return the state to go on with: if the network has changed, the method starts again from its models."""
+        if self.halo.holds == self._edition.key:
+            return state
+        self.halo.holds = self._edition.key
+        return algorithm.init(self, algorithm.point(state))
+
+    def take(self, algorithm: Any, gradient: Any, state: Any, k: int) -> Any:
+        """Take an iteration; methods count from the last change of the network, except their step sizes."""
+        since = self.rounds.since
+        if self.rounds.new:
+            return self._listened(algorithm, state, max(0, k - since))
+        if since and callable(size := getattr(algorithm, "step_size", None)):
+            algorithm = replace(algorithm, step_size=lambda age: size(age + since))
+        return algorithm.step(self, gradient, state, max(0, k - since))
 
     def survey(self) -> Survey:
-        """Return the network, which sites have discovered before iteration 0."""
-        return _discovered(self.given)
+        """Return the network, which sites have discovered before."""
+        return replace(self.given, rounds=self.given.graph.diameter())
+
+    def _listened(self, algorithm: Any, state: Any, k: int) -> Any:
+        """Return the state of a new site: that of one that starts from the mean of the models that it hears, if any."""
+        x = algorithm.point(state)
+        algorithm.step(self, lambda x=x, *, draw=None: np.zeros_like(x), state, k)  # sends nothing, see Rounds.swap
+        found = self.halo.models
+        if found is None or found.shape[1:] != x.shape[1:]:
+            return state
+        self.rounds.new = False
+        log.info("iteration %d: starting from the models of %d sites", self.rounds.hub.at, len(found))
+        return algorithm.init(self, found.mean(axis=0, keepdims=True, dtype=x.dtype))
+
+
+class SiteNetwork(_Agent):
+    """The network as one site sees it, if every message is waited for: to the bit that of a simulation."""
+
+    def _place_in(self, graph: Digraph, weights: CSR, **how: Any) -> None:
+        Network.__init__(self, graph, weights, **how)
+
+
+class LossySiteNetwork(_Agent, ConditionedNetwork):
+    """The network as one site sees it, if some messages come too late: as :class:`d3gd.Conditions` simulates."""
+
+    def _place_in(self, graph: Digraph, weights: CSR, **how: Any) -> None:
+        ConditionedNetwork.__init__(self, graph, weights, Conditions(), **how)
+        self.halo.arrived, self._sends = self._note, ~self.loops
+
+    def begin(self, k: int) -> int:
+        """Begin an iteration."""
+        k = super().begin(k)
+        self._arrived = np.ones(len(self._to), dtype=bool)
+        return k
 
     def _note(self, mask: Bools) -> None:
         # Of a site that missed a round, the iteration's other rounds are not used either.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from d3gd.arrays import Array
-from d3gd.sites.messages import Hello, Message, Row, UnfitError
+from d3gd.sites.messages import Hello, Message, UnfitError
 
 Place: TypeAlias = tuple[int, int]  # an iteration, and a round in it
 
@@ -32,11 +32,13 @@ class Peer:
         oldest: The first iteration that it can repeat.
         ended: How its run ended; empty while it goes on.
         last: When it was last heard of, by this process's clock; None before.
+        met: When it became a neighbour.
         offset: Its clock less this one's, in seconds, when it said hello.
         version: Its version of d3gd.
         rows: A digest of its table of the network, as last received.
         has_rows: A digest of this site's table that it has.
         box: What has arrived from it and was not used yet.
+        editions: The networks in which that was computed, as long as this site does not know its own.
         used: The last round whose message was used.
         cursor: The last round that was sent to it.
         owed: The numbers of its data that it has not been told of.
@@ -58,11 +60,13 @@ class Peer:
     oldest: int = 0
     ended: str = ""
     last: float | None = None
+    met: float = field(default_factory=time.monotonic)
     offset: float = 0.0
     version: str = ""
     rows: str = ""
     has_rows: str = ""
     box: dict[Place, dict[str, Array]] = field(default_factory=dict)
+    editions: dict[Place, str] = field(default_factory=dict)
     used: Place = (-1, -1)
     cursor: Place = (-1, -1)
     owed: list[int] = field(default_factory=list)
@@ -132,6 +136,7 @@ class Peer:
         self.boot, self.seen, self.greeted, self.accepted, self.refusal = boot, 0, False, False, ""
         self.has_rows, self.cursor, self.under_way, self.ended = "", (-1, -1), {}, ""
         self.box.clear()
+        self.editions.clear()
         self.owed.clear()
         self.counts["starts"] += 1
 
@@ -156,15 +161,3 @@ def difference(hello: Hello, session: str, settings: dict[str, str]) -> str:
         if hello.settings.get(name) != settings.get(name)
     ]
     return "; ".join(unlike)
-
-
-def closed(rows: dict[str, Row]) -> set[str]:
-    """Return the sites that a table names but does not know: empty once it is complete.
-
-    A table that is closed under "in-neighbour of" holds the whole network if that is strongly connected.
-
-    Example:
-        >>> closed({"a": Row(1, ("b",))})
-        {'b'}
-    """
-    return {name for row in rows.values() for name in row.hears} - rows.keys()

@@ -1,4 +1,4 @@
-"""SIGHUP: a site reads its file again, for neighbours that have moved or have a new key."""
+"""SIGHUP: a site reads its file again, for neighbours that are new, have left, have moved or have a new key."""
 
 import logging
 import signal
@@ -16,7 +16,7 @@ log = logging.getLogger("d3gd.sites")
 
 
 def reread(file: SiteFile, session: Session) -> None:
-    """Take over the neighbours' addresses and keys from the site's file, and log what was done.
+    """Take over the neighbours from the site's file, and log what was done.
 
     Args:
         file: The file as it was read.
@@ -24,8 +24,12 @@ def reread(file: SiteFile, session: Session) -> None:
     """
     try:
         found = load(file.path)
-        if _names(found.neighbours) != _names(file.neighbours):
-            log.warning("%s names other neighbours than before; links change with a new session only", file.path.name)
+        if file.waiting.exact and _names(found.neighbours) != _names(file.neighbours):
+            log.warning(
+                "%s names other neighbours than before, and with infinite patience all sites would have to change at "
+                "once; start a new session, or set a finite patience",
+                file.path.name,
+            )
             return
         session.hub.meet(found.neighbours)
         log.info("%s was read again", file.path.name)

@@ -13,6 +13,7 @@ from d3gd.arrays import Array
 from d3gd.errors import TransportError
 from d3gd.sites import messages
 from d3gd.sites.hub import BEAT, Hub
+from d3gd.sites.membership import Edition
 from d3gd.sites.peer import Peer, Place
 
 log = logging.getLogger("d3gd.sites")
@@ -54,6 +55,10 @@ class Rounds:
     Attributes:
         waited: Seconds spent in waiting so far.
         missed: Messages that did not arrive in time so far.
+        edition: The network, as known when the iteration began.
+        since: The iteration from which on it is the network.
+        joins: Whether others were training before they knew of this site.
+        new: Whether the site came to others that were training already, and has no model yet.
     """
 
     def __init__(self, hub: Hub, waiting: Waiting) -> None:
@@ -63,18 +68,74 @@ class Rounds:
         self._started = False
         self._gone: set[str] = set()
         self._began = time.monotonic()
+        self.joins = not hub.remembered and any(peer.at > 0 for peer in hub.peers())
+        self._rows = hub.rows
+        self.edition, self.new = Edition(self._rows, hub.name), False
+        self.since = self.edition.since
+        hub.enter(self.edition.key)
         self._usual = deque([waiting.patience], maxlen=_USUAL)  # seconds that complete rounds took
 
     def begin(self, k: int) -> int:
         """Begin an iteration, and return its number: that of the others if this site has fallen behind."""
         if self._started and k == self._place[0]:
             return k  # it has begun
+        self._follow(k)
         if not self.waiting.exact and (ahead := self._ahead(k)) > k:
             log.info("iteration %d: others are at %d; going on there", k, ahead)
+            self.new = not (self._started or k)
             k = ahead
+            if self.new and self.joins:
+                self.hub.hear(None, k)
         self._started, self._place, self._began = True, (k, 0), time.monotonic()
         self.hub.begin(k, keep=self.waiting.exact)
         return k
+
+    def _follow(self, k: int) -> None:
+        """Find out who takes part by now; wait if this site is alone."""
+        self._forget(k)
+        if self.hub.rows is self._rows:
+            return
+        found, before = self._found(), self.edition
+        if found.key != before.key:
+            if self.waiting.exact:
+                raise TransportError(
+                    f"the network has changed ({found.changes(before)}), and with infinite patience all sites would "
+                    "have to change at once; start a new session, or set a finite patience"
+                )
+            if changes := found.changes(before):
+                told = f"{len(found.names)} sites with {found.graph.link_count} links"
+                log.info("iteration %d: %s; now %s: %s", k, changes, told, ", ".join(found.names))
+            # Without rounds, iterations of different sites cannot be compared.
+            self.edition, self.since = found, k if self.waiting.pace == "free" else found.since
+            self.hub.enter(found.key)
+
+    def _found(self) -> Edition:
+        """Return the network, once this site is not alone in it: that nobody hears it shows in steps of any size."""
+        began, told = time.monotonic(), False
+
+        def connected() -> bool:
+            self._rows = self.hub.rows
+            return len(Edition(self._rows, self.hub.name).names) > 1
+
+        while not self.hub.wait(connected, 5 * BEAT):
+            if not told:
+                log.warning("no other site both hears this one and is heard by it, be it through others: waiting")
+            told = True
+            self._forget(self._place[0])
+        self.waited += time.monotonic() - began
+        return Edition(self._rows, self.hub.name)
+
+    def _forget(self, k: int) -> None:
+        """Tell others which sites this one no longer hears, because they gave no sign of life, or hears again."""
+        if self.waiting.exact:
+            return
+        now, sources = time.monotonic(), self.hub.sources()
+        for peer in sources:
+            if peer.ended != "completed":
+                self._lost(peer, now)
+        hears = tuple(sorted(peer.name for peer in sources if peer.name not in self._gone))
+        if hears != self.hub.rows[self.hub.name].hears:
+            self.hub.hear(hears, k)
 
     def _ahead(self, k: int) -> int:
         """Return the iteration to go on at: ``k``, or a later one if nobody waits for this site's messages of ``k``.
@@ -95,12 +156,16 @@ class Rounds:
         return max(k, min(listeners) if listeners else max(sources, default=k))
 
     def swap(self, arrays: Mapping[str, Array]) -> Callable[[], dict[str, Mapping[str, Array]]]:
-        """Send arrays, and return a function that waits for those of the sources and returns what has arrived."""
+        """Send arrays, and return a function that waits for those of the sources and returns what has arrived.
+
+        A new site sends nothing: it has nothing to say yet.
+        """
         place = self._place
         self._place = place[0], place[1] + 1
         if self.waiting.exact:
             self._hold_back()
-        self.hub.post(place, arrays)
+        if not self.new:
+            self.hub.post(place, arrays)
         wanted = messages.describe(arrays)
 
         def collect() -> dict[str, Mapping[str, Array]]:
@@ -164,8 +229,11 @@ class Rounds:
             )
 
     def _lost(self, peer: Peer, now: float) -> bool:
-        """Whether a site is given up; say so once."""
-        if peer.away(now) <= self.waiting.forget:
+        """Whether a site is given up; say so once, and once when it is back."""
+        if min(peer.away(now), now - peer.met) <= self.waiting.forget:
+            if peer.name in self._gone:
+                self._gone.discard(peer.name)
+                log.info("%s: back", peer.name)
             return False
         if self.waiting.exact:
             raise TransportError(
@@ -174,13 +242,8 @@ class Rounds:
             )
         if peer.name not in self._gone:
             self._gone.add(peer.name)
-            log.warning("%s: no sign of life for %g s: forgotten until it is back", peer.name, self.waiting.forget)
+            log.warning("%s: no sign of life for %g s: dropped until it is back", peer.name, self.waiting.forget)
         return True
-
-    def _back(self, peer: Peer) -> None:
-        if peer.name in self._gone:
-            self._gone.discard(peer.name)
-            log.info("%s: back", peer.name)
 
     def _hold_back(self) -> None:
         """Wait for listeners that are far behind: what they need must not leave the log."""
@@ -208,7 +271,6 @@ class Rounds:
                 held = None
             if held:
                 found[peer.name] = held
-                self._back(peer)
             elif self.waiting.exact:
                 raise TransportError(
                     f"what {peer.name} sent for iteration {place[0]} was not sound, and with infinite patience nothing "

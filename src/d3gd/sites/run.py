@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,9 @@ from d3gd.errors import SettingsError
 from d3gd.metrics import Metric, Snapshot
 from d3gd.problems import Problem
 from d3gd.result import Result
+from d3gd.runs.folder import is_started, settings_in
 from d3gd.sites.hub import BEAT
+from d3gd.sites.network import LossySiteNetwork, SiteNetwork
 from d3gd.sites.reload import rereading
 from d3gd.sites.session import Session, joined
 from d3gd.sites.settings import SiteFile
@@ -33,13 +36,19 @@ _FAREWELL = 60.0  # seconds that a finished site waits for listeners that may st
 class SiteSetup(Setup):
     """A site's run that is ready to start."""
 
+    @property
+    def fixed(self) -> bool:  # type: ignore[override]
+        """Sites come and go, unless every message is waited for."""
+        return self.net.reliable
+
     def matrix(self, state: Any) -> CSR:
         """Return the weights in use, of this agent alone: one row."""
         from scipy.sparse import csr_array
 
         values = self.method.weights(self.net, state)
-        sources = self.graph.sources[self.halo.block.edges]
-        return csr_array((values, sources, np.array([0, len(sources)])), shape=(1, self.graph.n))
+        graph = self.net.given.graph  # as it is by now
+        sources = graph.sources[self.halo.block.edges]
+        return csr_array((values, sources, np.array([0, len(sources)])), shape=(1, graph.n))
 
 
 class Weighed:
@@ -47,15 +56,15 @@ class Weighed:
 
     Args:
         problem: The objective.
-        share: The factor.
+        net: The network, whose share is the factor.
     """
 
-    def __init__(self, problem: Any, share: float) -> None:
-        self.agents, self.dim, self._problem, self._share = problem.agents, problem.dim, problem, share
+    def __init__(self, problem: Any, net: Any) -> None:
+        self.agents, self.dim, self._problem, self._net = problem.agents, problem.dim, problem, net
 
     def gradients(self, x: Floats, k: int | None = None) -> Floats:
         """Return the gradient."""
-        gradients: Floats = self._share * self._problem.gradients(x, k)
+        gradients: Floats = self._net.share * self._problem.gradients(x, k)
         return gradients
 
 
@@ -78,17 +87,23 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
         Reporter(session, file.folder) as reporter,
         rereading(file, session),
     ):
-        setup, start = _set_up(session, algorithm)
+        place = _place(session, resume)
+        setup, start = _set_up(session, algorithm, place)
         session.hub.limit(setup.bound)
         own = file.settings
         settings = {
             **setup.describe(),
+            "place": place,
             "iterations": own.iterations,
             "every": own.every,
             "seed": own.seed,
             "site": {"name": own.name, "session": own.session, "pace": own.pace, "patience": _json(own.patience)},
         }
-        recorder = Recorder(setup, {}, [reporter.record])
+
+        def follow(snapshot: Snapshot) -> None:
+            settings["graph"] = session.rounds.edition.describe()
+
+        recorder = Recorder(setup, {}, [reporter.record, follow])
         every = own.checkpoint_every or min(_CHECKPOINT, max(own.every, own.iterations // 20))
         result = execute(
             setup,
@@ -104,21 +119,32 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
     return result
 
 
-def _set_up(session: Session, algorithm: Algorithm[Any]) -> tuple[Setup, Floats]:
-    net, graph = session.network(), session.graph
+def _place(session: Session, resume: bool) -> dict[str, int]:
+    """Return which part of a problem that all sites share is this site's: it stays the same though others come."""
+    folder, edition = session.file.folder, session.rounds.edition
+    if resume and is_started(folder) and isinstance(known := settings_in(folder).get("place"), dict):
+        return known
+    late = session.rounds.joins
+    return {"agent": len(edition.names) - 1 if late else edition.agent, "of": len(edition.names)}
+
+
+def _set_up(session: Session, algorithm: Algorithm[Any], place: Mapping[str, int]) -> tuple[Setup, Floats]:
+    net = session.network()
+    graph, weights = net.given.graph, net.given.graph.matrix(net.given.a0)
     require_declared(algorithm)
     net.permit(algorithm.needs)
-    part, whole = divided(lambda agents: session.file.problem(agents, graph.n), net.halo, graph.n)
+    own = np.array([place["agent"]])
+    part, whole = divided(lambda agents: session.file.problem(own, place["of"]), net.halo, graph.n)
     start = starting_models(graph.n, part, None, net.dtype)
     bound = runaway(start, net.dtype)
-    metrics = site_metrics(session, net.halo, part)
-    weighed = part if session.share == 1 else Weighed(part, session.share)
-    return SiteSetup(algorithm, algorithm, net, graph, session.weights, weighed, whole, bound, None, "", metrics), start
+    metrics = site_metrics(session, net, part)
+    weighed = Weighed(part, net) if session.file.settings.samples else part
+    return SiteSetup(algorithm, algorithm, net, graph, weights, weighed, whole, bound, None, "", metrics), start
 
 
-def site_metrics(session: Session, halo: Any, problem: Any) -> dict[str, Metric]:
+def site_metrics(session: Session, net: SiteNetwork | LossySiteNetwork, problem: Any) -> dict[str, Metric]:
     """Return what a site records: it sees itself and what it hears."""
-    rounds, hub = session.rounds, session.hub
+    rounds, hub, clipping = session.rounds, session.hub, net.halo.clipping
 
     def total(word: str) -> int:
         return sum(peer.counts[word] for peer in hub.peers())
@@ -135,13 +161,13 @@ def site_metrics(session: Session, halo: Any, problem: Any) -> dict[str, Metric]
     if isinstance(problem, Problem) and problem.accuracies(np.zeros((1, problem.dim))) is not None:
         found["accuracy"] = accuracy
     found |= {
-        "distance": lambda s: halo.distance,
+        "distance": lambda s: net.halo.distance,
         "bytes": lambda s: total("bytes sent"),
         "bytes_received": lambda s: total("bytes received"),
         "waited": lambda s: rounds.waited,
         "missed": lambda s: rounds.missed,
         "dropped": lambda s: total("dropped"),
-        **({} if halo.clipping is None else {"clipped": lambda s: halo.clipping.count}),
+        **({} if clipping is None else {"clipped": lambda s: clipping.count}),
     }
     return found
 

@@ -9,16 +9,13 @@ from typing import Any
 
 from d3gd import weights as weighting
 from d3gd.algorithms.base import require_admissible
-from d3gd.arrays import CSR
 from d3gd.conditions.settings import Hardship
-from d3gd.digraph import Digraph
 from d3gd.errors import SettingsError, TransportError
 from d3gd.sites.clipping import Clipping
 from d3gd.sites.curve import CurveWire
 from d3gd.sites.hub import Hub
-from d3gd.sites.messages import Row
+from d3gd.sites.membership import Edition, closed, whole
 from d3gd.sites.network import LossySiteNetwork, SiteNetwork
-from d3gd.sites.peer import closed
 from d3gd.sites.rounds import Rounds, Waiting
 from d3gd.sites.settings import SiteFile
 
@@ -36,29 +33,19 @@ class Session:
     Attributes:
         file: Its file.
         hub: Its conversation with the others.
-        graph: The network, as discovered, with the sites' names in alphabetical order as labels.
-        weights: The initial weights.
-        agent: The index of this site.
-        rounds: Its rounds with the neighbours.
-        share: The factor of this site's objective: n times its share of all samples, or 1 if sites count equally.
+        rounds: Its rounds with the neighbours, in the network as discovered so far.
     """
 
     file: SiteFile
     hub: Hub
-    graph: Digraph
-    weights: CSR
-    agent: int
     rounds: Rounds
-    share: float
 
     def network(self) -> SiteNetwork | LossySiteNetwork:
         """Return the site's agent and its links."""
         kind = SiteNetwork if self.file.waiting.exact else LossySiteNetwork
-        how: dict[str, Any] = {"seed": self.file.settings.seed, "dtype": self.file.settings.dtype}
-        net = kind(self.graph, self.weights, self.agent, self.rounds, **how)
-        net.share = self.share
-        net.halo.clipping = Clipping() if self.file.settings.trust == "clip" else None
-        return net
+        own = self.file.settings
+        clipping = Clipping() if own.trust == "clip" else None
+        return kind(self.rounds, weights=own.weights, seed=own.seed, dtype=own.dtype, clipping=clipping)
 
 
 @contextmanager
@@ -88,14 +75,12 @@ def joined(file: SiteFile, algorithm: Any = None) -> Iterator[Session]:
         require_survivor(algorithm, file.waiting)
     with opened(file, file.agreed(algorithm)) as hub:
         _discover(hub, file.settings.connect)
-        graph, agent = discovered(hub.rows, hub.name)
-        matrix: CSR = getattr(weighting, file.settings.weights)(graph)
+        rounds = Rounds(hub, file.waiting)
+        graph, names = rounds.edition.graph, ", ".join(rounds.edition.names)
         if algorithm is not None:
-            require_admissible(algorithm, graph, matrix)
-        log.info("%s is one of %d sites with %d links: %s", hub.name, graph.n, graph.link_count, ", ".join(hub.rows))
-        samples = [row.samples for row in hub.rows.values()]
-        share = graph.n * file.settings.samples / sum(samples) if file.settings.samples else 1.0
-        yield Session(file, hub, graph, matrix, agent, Rounds(hub, file.waiting), share)
+            require_admissible(algorithm, graph, getattr(weighting, file.settings.weights)(graph))
+        log.info("%s is one of %d sites with %d links: %s", hub.name, graph.n, graph.link_count, names)
+        yield Session(file, hub, rounds)
 
 
 def require_survivor(algorithm: Any, waiting: Waiting) -> None:
@@ -114,27 +99,22 @@ def require_survivor(algorithm: Any, waiting: Waiting) -> None:
         )
 
 
-def discovered(rows: Mapping[str, Row], name: str) -> tuple[Digraph, int]:
-    """Return the network of a complete table, and the index of a site in it.
-
-    Example:
-        >>> discovered({"b": Row(1, ("a",)), "a": Row(1, ("b",))}, "b")
-        (Digraph(n=2, links=2), 1)
-    """
-    names = sorted(rows)
-    index = {name: place for place, name in enumerate(names)}
-    links = [(index[source], index[target]) for target in names for source in rows[target].hears]
-    graph = Digraph.from_edges(len(names), links, names)
-    graph.require_strongly_connected()
-    return graph, index[name]
-
-
 def _discover(hub: Hub, seconds: float) -> None:
     """Wait until the table of the network is complete and all sources have been met."""
     deadline = time.monotonic() + seconds
 
+    running: list[float] = []  # when others were first seen to be training
+
     def complete() -> bool:
-        return not closed(hub.rows) and all(peer.accepted and peer.greeted for peer in hub.sources())
+        there = [peer for peer in hub.sources() if peer.accepted and peer.greeted]
+        if closed(hub.rows):
+            return False
+        if not any(peer.at for peer in hub.peers() if peer.accepted):
+            return len(there) == len(hub.sources())
+        # Sites that train go on without those that are away, and so does one that comes to them.
+        running.append(time.monotonic())
+        found = len(there) == len(hub.sources()) or (there and running[-1] - running[0] > _LISTENERS)
+        return bool(found) and len(Edition(hub.rows, hub.name).names) > 1
 
     def met() -> bool:
         return all(peer.accepted and peer.greeted for peer in hub.peers())
@@ -143,6 +123,8 @@ def _discover(hub: Hub, seconds: float) -> None:
         if time.monotonic() >= deadline:
             raise TransportError(f"{absent(hub)} within {seconds:g} s (connect); start it, or see: d3gd site check")
         log.info("waiting: %s", absent(hub))
+    if not any(peer.at for peer in hub.peers()):
+        whole(hub.rows).require_strongly_connected()
     hub.wait(met, _LISTENERS)  # who tell a site that was away where the others are
 
 
@@ -152,4 +134,6 @@ def absent(hub: Hub) -> str:
     if silent:
         told = [f"{peer.name} ({peer.refusal or 'no answer'})" for peer in silent]
         return f"not connected: {', '.join(told)}"
-    return f"nothing heard of {', '.join(sorted(closed(hub.rows)))}, which others hear"
+    if unknown := closed(hub.rows):
+        return f"nothing heard of {', '.join(sorted(unknown))}, which others hear"
+    return "no site that trains hears this one: each needs it in its file, and SIGHUP"

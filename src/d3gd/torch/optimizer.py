@@ -160,6 +160,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     def _begun(self, k: int) -> tuple[Any, int]:
         """Return the algorithm of the iteration that begins, and its number: a site may have left some out."""
         begun = self.network.begin(k)
+        self._steps.renew()
         if begun != k:
             self.iteration = begun + self.skipped
             self._source.show(begun)

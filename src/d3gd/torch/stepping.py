@@ -59,6 +59,12 @@ class Steps:
         self._keep(restored(self.memory, arrays))
         self._torn = False
 
+    def renew(self) -> None:
+        """Start the method again from the model if the network has changed."""
+        memory = self._net.renewed(self._algorithm, self.memory)
+        if memory is not self.memory:
+            self._keep(memory)
+
     def _keep(self, memory: Any) -> None:
         """Keep a state that no step has made."""
         if self._sliced:
@@ -157,7 +163,7 @@ class Steps:
 
         gradients = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self._net.agents)
         gradients.begin(here, k)
-        memory = algorithm.step(self._net, gradients, self.memory, k)
+        memory = self._net.take(algorithm, gradients, self.memory, k)
         require_finite(is_finite(algorithm.point(memory)), k)
         self.memory = memory
         model.write(self.point)

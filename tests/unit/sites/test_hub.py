@@ -10,10 +10,9 @@ from d3gd.errors import TransportError
 from d3gd.sites.conversation import Neighbours
 from d3gd.sites.curve import CurveWire
 from d3gd.sites.keys import generate, write_secret
+from d3gd.sites.membership import Edition, closed
 from d3gd.sites.messages import PROTOCOL, Data, describe, encode
-from d3gd.sites.peer import closed
 from d3gd.sites.reload import reread
-from d3gd.sites.session import discovered
 from d3gd.sites.settings import load
 from d3gd.sites.wire import Contact, Event
 from tests.helpers.sites import RING, SIX, folders, hubs
@@ -46,9 +45,9 @@ def test_all_sites_discover_the_same_network(tmp_path):
         graphs = []
         for name, hub in sites.items():
             assert hub.wait(lambda hub=hub: len(hub.rows) == 6 and not closed(hub.rows), WAIT)
-            graph, agent = discovered(hub.rows, name)
-            assert graph.labels[agent] == name
-            graphs.append(graph)
+            found = Edition(hub.rows, name)
+            assert found.names[found.agent] == name
+            graphs.append(found.graph)
         found = {(graphs[0].labels[a], graphs[0].labels[b]) for a, b in graphs[0].edges.tolist()}
         assert found == set(SIX)
         assert all(np.array_equal(graph.keys, graphs[0].keys) for graph in graphs)

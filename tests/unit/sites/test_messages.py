@@ -67,7 +67,7 @@ def as_dict(spec):
 
 def test_another_version_of_the_protocol_is_named():
     other = Beat(**{**HEAD, "protocol": 7})
-    with pytest.raises(UnfitError, match="version 7 of the protocol, this site 1"):
+    with pytest.raises(UnfitError, match=f"version 7 of the protocol, this site {messages.PROTOCOL}"):
         messages.decode(messages.encode(other))
 
 
