@@ -84,6 +84,8 @@ class Rounds:
             log.info("iteration %d: others are at %d; going on there", k, ahead)
             self.new = not (self._started or k)
             k = ahead
+            if self.new and all(peer.ended for peer in self.hub.peers() if peer.accepted):
+                raise TransportError(f"the others have ended, at iteration {k}: there is no training left to join")
             if self.new and self.joins:
                 self.hub.hear(None, k)
         self._started, self._place, self._began = True, (k, 0), time.monotonic()
