@@ -16,7 +16,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 AUDIT  := .venv-audit
-EXTRAS ?= dev,mpi,torch
+EXTRAS ?= dev,mpi,tensorboard,torch
 # The two variables pin what builds the package as well: the first until pip 25.2, the second since.
 PIP    := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
           $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt

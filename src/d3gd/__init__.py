@@ -4,7 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from d3gd import data, graphs, metrics, plots, problems, schedules, sites, theory, topologies, transports, weights
+    from d3gd import (
+        callbacks,
+        data,
+        graphs,
+        metrics,
+        plots,
+        problems,
+        schedules,
+        sites,
+        theory,
+        topologies,
+        transports,
+        weights,
+    )
     from d3gd import torch as torch
     from d3gd.algorithms.acgt import ACGT
     from d3gd.algorithms.base import Algorithm
@@ -71,6 +84,7 @@ _HOMES = {
     "sweep": "sweeps.sweep",
 }
 _ROOMS = (
+    "callbacks",
     "data",
     "graphs",
     "metrics",
@@ -111,6 +125,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "PushPull",
     "QGMomentum",
     "Result",
+    "callbacks",
     "check_method",
     "check_problem",
     "compare",

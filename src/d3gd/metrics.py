@@ -4,7 +4,7 @@ Each metric is a function of a :class:`Snapshot` and returns a number, or one nu
 them; ``d3gd.run(..., metrics=[...])`` selects some, or takes a mapping of names to functions.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
@@ -37,6 +37,8 @@ class Snapshot:
         step_size: The algorithm's step size.
         bytes_sent: Bytes sent over all edges so far.
         gradients: Gradient evaluations per agent so far.
+        records: All records so far, as pairs of an iteration and its metrics; the last is this one. Callbacks see them,
+            metrics do not.
     """
 
     k: int
@@ -47,6 +49,12 @@ class Snapshot:
     step_size: float | Schedule
     bytes_sent: int
     gradients: int = 0
+    records: Sequence[tuple[int, Mapping[str, Any]]] = ()
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """The metrics at this iteration, by name: a number each, or one number per agent."""
+        return self.records[-1][1] if self.records else {}
 
     @cached_property
     def pi(self) -> Floats:
@@ -108,6 +116,12 @@ def loss_at_mean(s: Snapshot) -> float:
     return _loss(s.problem, s.mean)
 
 
+def loss_per_agent(s: Snapshot) -> Floats:
+    """Return every agent's objective on its own data, at its own model."""
+    losses = s.problem.losses(s.x)
+    return np.array(check_returned(losses, s.x.shape[:1], f"{type(s.problem).__name__}.losses"))
+
+
 def accuracy(s: Snapshot) -> float:
     """Return the share of test samples that the agents' models classify correctly, averaged over agents."""
     return float(s.accuracies.mean())
@@ -155,6 +169,7 @@ METRICS: Mapping[str, Metric] = {
     "disagreement": disagreement,
     "loss": loss,
     "loss_at_mean": loss_at_mean,
+    "loss_per_agent": loss_per_agent,
     "accuracy": accuracy,
     "accuracy_worst": accuracy_worst,
     "accuracy_per_agent": accuracy_per_agent,

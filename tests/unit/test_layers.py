@@ -38,6 +38,7 @@ RUNNING = {
     "cli",
     "plots",
     "report",
+    "callbacks",
     "sweeps",
 }
 ABOVE = RUNNING | {"problems", "data", "theory"}
@@ -63,6 +64,7 @@ PACKAGES = {
     "cli",
     "torch",
     "sites",
+    "callbacks",
     "sweeps",
 }
 

@@ -149,7 +149,7 @@ def test_every_metric_can_be_asked_for_by_name(name):
     problem = d3gd.problems.quadratic(agents=5, dim=2)
     result = d3gd.run(d3gd.D3GD(step_size=0.01), d3gd.graphs.ring(5), problem, iterations=6, every=3, metrics=[name])
     assert list(result.metrics) == [name]
-    assert result.metrics[name].shape == (3,)
+    assert result.metrics[name].shape == ((3, 5) if name.endswith("_per_agent") else (3,))
     assert np.isfinite(result.metrics[name]).all()
 
 

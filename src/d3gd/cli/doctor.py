@@ -22,6 +22,9 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "sites": ("pyzmq",),
     "cluster": ("distributed",),
     "parquet": ("pandas", "pyarrow"),
+    "tensorboard": ("tensorboard", "torch"),
+    "mlflow": ("mlflow",),
+    "wandb": ("wandb",),
 }
 
 

@@ -15,6 +15,7 @@ from d3gd.distributed.interrupts import noted
 from d3gd.engine.history import Historian
 from d3gd.engine.keeper import Keeper
 from d3gd.engine.loop import Ending, loop
+from d3gd.engine.observers import observed
 from d3gd.engine.recorder import Callback, Recorder
 from d3gd.engine.setup import Setup, set_up
 from d3gd.graphs import Digraph
@@ -68,7 +69,9 @@ def run(
             A method that does not survive them is refused, unless they are declared ``biased``.
         metrics: Names from ``d3gd.metrics.METRICS``, or a mapping of names to functions of a snapshot.
         target: Stop at the first record where each of these metrics is at or below its value.
-        callbacks: Called with the snapshot at every record; one that returns True stops the run.
+        callbacks: Called with the snapshot at every record; one that returns True stops the run. See
+            ``d3gd.callbacks`` for early stopping and trackers of experiments. An object may also have
+            ``begin(settings)`` and ``end(result)``, called once on the first rank; after an error the result is None.
         progress: Show a progress bar; by default only on a terminal.
         out: A folder for the run's files: settings, metrics, weights, models and checkpoints.
         checkpoint_every: Iterations between two checkpoints in ``out``; by default a twentieth of the run.
@@ -167,6 +170,7 @@ def execute(
     keeper = Keeper(setup, recorder, start.pop(), out=out, resume=resume, settings=settings)
     with (
         keeper,
+        observed(recorder.callbacks, settings, ranks) as ended,
         _steady(ranks),
         noted(together=ranks.ranks > 1, terminate=out is not None) as signals,
         progress_bar(progress if ranks.rank == 0 else False, iterations, setup.name) as show,
@@ -184,6 +188,7 @@ def execute(
         )
         result = _result(setup, ending, recorder, settings, keeper.seconds())
         keeper.finish(result)
+        ended(result)
     return result
 
 

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from d3gd.arrays import Array, Floats
-from d3gd.metrics import Snapshot
+from d3gd.metrics import Snapshot, loss_per_agent
 from d3gd.problems import Problem
-from d3gd.problems.checks import check_returned
 from d3gd.result import History
 from d3gd.transports.base import Transport
 
@@ -81,4 +80,4 @@ def _losses(s: Snapshot) -> Floats:
     """Every agent's objective at its own model, or nothing if the problem has no loss."""
     if not isinstance(s.problem, Problem) or not s.problem.has_loss:
         return np.empty(0)
-    return np.array(check_returned(s.problem.losses(s.x), s.x.shape[:1], f"{type(s.problem).__name__}.losses"))
+    return loss_per_agent(s)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -60,7 +61,7 @@ class Recorder:
         history: Historian | None = None,
     ) -> None:
         self.log, self.history = Log(run.metrics), history
-        self._run, self._target, self._callbacks = run, target, _functions(callbacks)
+        self._run, self._target, self.callbacks = run, target, _functions(callbacks)
         _require_targets(target, self.log.names)
 
     def record(self, at: Position, x: Floats, show: Show) -> Status | None:
@@ -76,8 +77,10 @@ class Recorder:
             return None
         row = self.log.rows[-1][1]
         show(at.k, _headline(row))
-        stops = [_stops(callback(snapshot)) for callback in self._callbacks]  # call each, regardless of the others
-        if self._callbacks and self._run.ranks.any(any(stops)):
+        if self.callbacks:
+            snapshot = replace(snapshot, records=tuple(self.log.rows))
+        stops = [_stops(callback(snapshot)) for callback in self.callbacks]  # call each, regardless of the others
+        if self.callbacks and self._run.ranks.any(any(stops)):
             return "stopped"
         met = [bool(np.all(row[name] <= level)) for name, level in self._target.items()]
         return "target" if met and all(met) else None
