@@ -2,12 +2,12 @@
 
 import re
 
-_LINK = re.compile(r"^(?:- |\| )\[[^]]+\]\(([^)#]+)\.md\)", re.MULTILINE)
+_LINK = re.compile(r"^(?:- |\| )\[([^]]+)\]\(([^)#]+)\.md\)", re.MULTILINE)
 INDEXES = ("docs/index", "docs/methods/README", "docs/reference/api/README")
 
 
-def sections(text: str) -> list[tuple[str, list[str]]]:
-    """Return the headings of a page, each with the pages that the lists and tables below it link first."""
+def sections(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the headings of a page, each with the titles and pages that the lists and tables below it link first."""
     pieces = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
     headings = ["", *pieces[1::2]]
     return [
@@ -22,5 +22,5 @@ def with_navigation(name: str, text: str) -> str:
     trees = []
     for heading, pages in sections(text):
         caption = f":caption: {heading}\n" if heading else ""
-        trees.append(f"```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```")
+        trees.append(f"```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(f"{title} <{page}>" for title, page in pages) + "\n```")
     return "\n\n".join([text, *trees]) + "\n"

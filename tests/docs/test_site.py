@@ -22,9 +22,9 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
 
 def test_the_navigation_is_that_of_the_lists():
     text = "# T\n\n## First\n\n- [A](a/b.md): words, and [another](c.md).\n\nSee [this](d.md).\n"
-    assert contents.sections(text) == [("First", ["a/b"])]
+    assert contents.sections(text) == [("First", [("A", "a/b")])]
     assert contents.with_navigation("docs/other", text) == text
-    assert ":caption: First\n\na/b\n" in contents.with_navigation("docs/index", text)
+    assert ":caption: First\n\nA <a/b>\n" in contents.with_navigation("docs/index", text)
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ def test_every_page_has_a_place_in_the_navigation():
     listed = {ROOT / f"{contents.INDEXES[0]}.md"}
     for index in contents.INDEXES:
         path = ROOT / f"{index}.md"
-        for _, names in contents.sections(path.read_text(encoding="utf-8")):
-            listed |= {(path.parent / f"{name}.md").resolve() for name in names}
+        for _, found in contents.sections(path.read_text(encoding="utf-8")):
+            listed |= {(path.parent / f"{page}.md").resolve() for _, page in found}
     missing = {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - listed
     assert sorted(path.relative_to(ROOT).as_posix() for path in missing) == [], "add them to a list of docs/index.md"
 
