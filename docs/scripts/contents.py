@@ -22,5 +22,6 @@ def with_navigation(name: str, text: str) -> str:
     trees = []
     for heading, pages in sections(text):
         caption = f":caption: {heading}\n" if heading else ""
-        trees.append(f"```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(f"{title} <{page}>" for title, page in pages) + "\n```")
+        entries = "\n".join(f"{title} <{page}>" for title, page in pages)
+        trees.append(f"```{{toctree}}\n:hidden:\n{caption}\n{entries}\n```")
     return "\n\n".join([text, *trees]) + "\n"
