@@ -2,7 +2,8 @@ r"""Weights on an unreliable network: agents measure their influence, and correc
 
 Messages are lost or late, links and agents come and go. Each row is then renormalized over what arrived, so that the
 weights in effect, and their Perron vector, differ from those that were set up. The share of an agent in the models is
-measured instead, by averaged trackers (:class:`d3gd.rules.scale.Averaged`). Nor is the weighted sum of corrections
+measured instead, by averaged trackers (:class:`d3gd.rules.scale.Averaged`); it counts as at least a quarter of what it
+is where every message arrives, so that an agent whom nobody hears any more keeps a finite step. Nor is the weighted sum of corrections
 conserved: it becomes a random walk, which would bias the limit for good. Corrections therefore leak:
 
 .. math::
@@ -30,11 +31,13 @@ from d3gd.network import Network
 from d3gd.rules.base import Now, Rule, Use
 from d3gd.rules.gain import gain_under
 from d3gd.rules.scale import Averaged
+from d3gd.spectrum import perron
 from d3gd.state import PerAgent, PerEdge, Scalar
 from d3gd.steady.fast import fast_weights
 
 _GAIN = 0.02  # at most: the larger, the wider the random walk
 _SHARE = 0.5  # of the last gain where every message arrives: failures slow mixing down
+_LEAST = 0.25  # of an agent's share where every message arrives: failures halve it at most, in our experience
 _FORGETS = 2.0  # the numerator of epsilon
 _FLOOR = 0.02  # of epsilon, where gradients are nothing but noise
 _MEMORY = 0.99  # of the averages of an agent's gradients, per iteration
@@ -46,6 +49,7 @@ class FailingState(NamedTuple):
 
     a: PerEdge  # (edges,)      the weights where everything arrives
     Y: PerAgent  # (agents, n)  averaged trackers
+    least: PerAgent  # (agents, 1)  the smallest share that an agent takes for its own
     gain: Scalar
     last: PerAgent  # (agents, d)   the last gradient
     change: PerAgent  # (agents, 1) average of half the squared changes of the gradient: its variance
@@ -69,14 +73,22 @@ class Failing(Rule):
         """Discover the network, choose weights, and begin to measure."""
         found = net.survey()
         a = fast_weights(found.graph) if self.mixing else found.a0
-        gain = min(_GAIN, _SHARE * gain_under(found.graph.matrix(a)).last) if self.corrected else 0.0
+        A = found.graph.matrix(a)
         nothing = np.zeros((len(net.agents), 1))
-        Y = Averaged().init(net, x0)
-        return FailingState(net.block(a), Y, gain, np.zeros_like(x0), change=nothing, size=nothing, noise=nothing)
+        return FailingState(
+            a=net.block(a),
+            Y=Averaged().init(net, x0),
+            least=_LEAST * perron(A)[net.agents, None],
+            gain=min(_GAIN, _SHARE * gain_under(A).last) if self.corrected else 0.0,
+            last=np.zeros_like(x0),
+            change=nothing,
+            size=nothing,
+            noise=nothing,
+        )
 
     def use(self, net: Network, s: FailingState, k: int) -> Use:
         """Return the weights and the measured shares."""
-        return Use(s.a, net.own(s.Y), s.gain)
+        return Use(s.a, np.maximum(net.own(s.Y), s.least), s.gain)
 
     def carry(self, net: Network, old: FailingState, new: FailingState, now: Now) -> Floats:
         """Let the corrections leak."""
