@@ -3,8 +3,8 @@ r"""Weights on an unreliable network: agents measure their influence, and correc
 Messages are lost or late, links and agents come and go. Each row is then renormalized over what arrived, so that the
 weights in effect, and their Perron vector, differ from those that were set up. The share of an agent in the models is
 measured instead, by averaged trackers (:class:`d3gd.rules.scale.Averaged`); it counts as at least a quarter of what it
-is where every message arrives, so that an agent whom nobody hears any more keeps a finite step. Nor is the weighted sum of corrections
-conserved: it becomes a random walk, which would bias the limit for good. Corrections therefore leak:
+is where every message arrives, so that an agent whom nobody hears any more keeps a finite step. Nor is the weighted
+sum of corrections conserved: it becomes a random walk, which would bias the limit for good. Corrections therefore leak:
 
 .. math::
     \hat v_i^k &= (1 - \epsilon_{i,k})\, v_i^k, \qquad

@@ -141,7 +141,7 @@ def test_once_agents_have_left_for_good_the_others_agree_on_their_own_optimum():
     assert off[3] < 0.05
 
 
-# Six agents in a ring with chords, of whom 0 and 1 are heard by agent 6; only agent 7 hears 6, and only 2 hears 7.
+# Six agents in a ring with chords, of whom 0 and 1 are heard by agent 6; only 7 hears 6, and only 2 hears 7.
 LISTENED = d3gd.Digraph.from_edges(
     8, [*((i, (i + 1) % 6) for i in range(6)), (0, 3), (4, 1), (0, 6), (1, 6), (6, 7), (3, 7), (7, 2)]
 )
@@ -149,7 +149,7 @@ LISTENED = d3gd.Digraph.from_edges(
 
 @pytest.mark.parametrize(("back", "counted"), [(FOR_GOOD, range(6)), (600, range(8))], ids=["for good", "for a while"])
 def test_an_agent_whom_nobody_hears_keeps_a_finite_step(back, counted):
-    """The agents who hear 6 are away from iteration 200 on; it follows the others, and counts once it is heard again."""
+    """Agent 7, who alone hears 6, is away from iteration 200 on; 6 follows the others, and counts once it is heard."""
     assert stays_connected(LISTENED, [6, 7])
     problem, seen = d3gd.problems.quadratic(agents=8, dim=3, seed=0), []
     result = d3gd.run(
