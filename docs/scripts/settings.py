@@ -59,7 +59,8 @@ def page() -> str:
     blocks += [
         "### Around any method",
         "Keys that every `[algorithm]` takes besides those of its method.",
-        _table(wrapping.KEYS, d3gd.Local),
+        _table(wrapping.LOCAL, d3gd.Local),
+        _table(wrapping.SMALL, d3gd.Compressed),
         "`optimizer` is a table with a `kind`:",
     ]
     for kind, maker in wrapping.OPTIMIZERS.items():

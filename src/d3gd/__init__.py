@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.acgt import ACGT
     from d3gd.algorithms.base import Algorithm
     from d3gd.algorithms.centralized import Centralized
+    from d3gd.algorithms.compressed import Compressed
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.dgd import DGD
     from d3gd.algorithms.didgd import DiDGD
@@ -55,6 +56,7 @@ _HOMES = {
     "ACGT": "algorithms.acgt",
     "AdamW": "algorithms.optimizers",
     "Algorithm": "algorithms.base",
+    "Compressed": "algorithms.compressed",
     "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
     "D3GD": "algorithms.d3gd",
@@ -112,6 +114,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "AdamW",
     "Algorithm",
     "Centralized",
+    "Compressed",
     "Conditions",
     "D3GDError",
     "DIGing",

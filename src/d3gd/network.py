@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from d3gd.arrays import CSR, Array, Bools, Floats, Ints
 from d3gd.distributed import survey as discovery
+from d3gd.distributed.coding import Coding, Held
 from d3gd.distributed.halo import Halo
 from d3gd.distributed.inbox import Inbox
 from d3gd.distributed.knowledge import Needs, knows, require_knowledge, stronger
@@ -56,6 +57,8 @@ class Network:
         needs: What algorithms on this network may read: see :attr:`d3gd.Algorithm.needs`.
         reliable: Whether every message arrives without delay; see :mod:`d3gd.conditions`.
         repeatable: Whether an iteration can be taken again: messages between sites are sent once.
+        coding: How messages are compressed, if they are.
+        damping: The factor of weights under compression; methods that choose weights use :func:`damped`.
     """
 
     reliable = True
@@ -79,6 +82,8 @@ class Network:
         block = self.halo.block
         self.agents: Ints = block.agents
         self.bytes_sent = 0
+        self.coding: Coding | None = None
+        self.damping = 1.0
         self._seed = seed
         self._survey: discovery.Survey | None = None
         self._edges = block.edges
@@ -142,6 +147,12 @@ class Network:
                 default all. Rows of unused edges are undefined; their weights must be zero.
             arrays: The rows to send, by name.
         """
+        if self.coding is not None:
+            return self.coding.exchange(self, arrays, over)
+        return self.carry(arrays, over)
+
+    def carry(self, arrays: dict[str, Array], over: Bools | None) -> Inbox:
+        """Exchange arrays as they are, and count their bytes."""
         links = self._links if over is None else int(np.count_nonzero(over & ~self.loops))
         self.bytes_sent += links * sum([array.nbytes // len(array) for array in arrays.values()])
         return Inbox(*self.halo.exchange(arrays, self._apart, over))
@@ -183,19 +194,23 @@ class Network:
             self._edges = np.flatnonzero(np.isin(self._survey.graph.targets, self.agents))
         return self._survey
 
-    def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
+    def mix(self, a: Floats, received: Received, *, double: bool = False, kept: Floats | float = 1.0) -> Floats:
         r"""Return :math:`\sum_j a_{ij} x_j` for every agent i.
 
         Args:
             a: One weight per edge.
             received: What an exchange brought: ``inbox.x``.
             double: Compute in double precision, whatever was sent: for sums over agents that must be conserved.
+            kept: The factor with which a sender keeps what compression withheld: the sum of its column of the weights,
+                where that is what conserves sums; 1 for rows that sum to one.
         """
         self._require(received, a)
         shape, dtype = received.shape, _DOUBLE if double else received.dtype
         if self._meter.compiled(self._all_edges * (shape[1] if len(shape) == 2 else math.prod(shape[1:]))):
-            return self._compiled.mix(a, *received.parts(), dtype)
-        return self._plain.mix(a, received.joined(), dtype)
+            mixed = self._compiled.mix(a, *received.parts(), dtype)
+        else:
+            mixed = self._plain.mix(a, received.joined(), dtype)
+        return (mixed + kept * received.withheld).astype(dtype) if isinstance(received, Held) else mixed
 
     def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} m_i^{(j)}`: what an agent itself sent when its in-neighbours sent what arrived.

@@ -17,6 +17,7 @@ PerEdge: TypeAlias = Annotated[Floats, "edge"]  # first axis: the block's edges 
 Common: TypeAlias = Annotated[Floats, "common"]  # computed by every agent, bitwise equal
 Scalar: TypeAlias = Annotated[float, "scalar"]  # one number, the same for all agents
 Count: TypeAlias = Annotated[int, "scalar"]
+Copies: TypeAlias = Annotated[dict[str, Floats], "agent"]  # per agent, with names known only at run time
 Mail: TypeAlias = Annotated[dict[str, Floats], "edge"]  # per edge, with names known only at run time
 
 S = TypeVar("S")
@@ -101,15 +102,16 @@ def restore(template: S, arrays: dict[str, Array], prefix: str = "") -> S:
     return type(template)(**fields)
 
 
-def expecting(template: S, shapes: dict[str, list[int]], edges: int, prefix: str = "") -> S:
-    """Return a template with buffers for messages in flight, by name and shape (without the first axis)."""
+def expecting(template: S, shapes: dict[str, list[int]], lengths: dict[str, int], prefix: str = "") -> S:
+    """Return a template with buffers for arrays that are named at run time, by their shapes without the first axis."""
     fields: dict[str, Any] = {}
     for name, value in zip(template._fields, template, strict=True):  # type: ignore[attr-defined,call-overload]
         if _is_namedtuple(value):
-            fields[name] = expecting(value, shapes, edges, f"{prefix}{name}.")
+            fields[name] = expecting(value, shapes, lengths, f"{prefix}{name}.")
         elif isinstance(value, dict):
             found = _named(shapes, f"{prefix}{name}.")
-            fields[name] = {key: np.zeros((edges, *shape)) for key, shape in found.items()}
+            rows = lengths[get_type_hints(type(template), include_extras=True)[name].__metadata__[0]]
+            fields[name] = {key: np.zeros((rows, *shape)) for key, shape in found.items()}
         else:
             fields[name] = value
     return type(template)(**fields)

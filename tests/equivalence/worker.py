@@ -14,6 +14,9 @@ ALGORITHMS = {
     **every_method(0.05),
     "DiDGD warmup": d3gd.DiDGD(step_size=d3gd.schedules.Decay(0.1), warmup=3),
     "D3GD decentralized, some": d3gd.D3GD(step_size=0.1, participation=0.6),
+    "local steps": d3gd.Local(method=d3gd.FROST(step_size=0.02), every=3, outer=0.5),
+    "int8": d3gd.Compressed(method=d3gd.PushDIGing(step_size=0.05)),
+    "top-k": d3gd.Compressed(method=d3gd.Local(method=d3gd.PerronD3GD(step_size=0.05), every=2), compress="topk:0.1"),
     "ACGT, short cycles": d3gd.ACGT(step_size=0.05, cycle=2, prune=0.8, sharpness=1.0),
 }
 # Plans wait for sketches to travel; all others have shown after a few iterations whether bits agree.
@@ -41,7 +44,8 @@ def runs(transport):
     for name, algorithm in ALGORITHMS.items():
         moving = name.startswith("PerronD3GD planned")
         # Batches are drawn by the problem, alike for all variants of a method: one of each is enough for them.
-        usual = algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("discovered"))
+        around = isinstance(algorithm, d3gd.Compressed | d3gd.Local)
+        usual = around or algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("discovered"))
         if transport is not None and transport.ranks > 2 and not usual:
             continue
         for batch in (None, 3) if usual and (transport is None or transport.ranks == 2) else (None,):

@@ -160,7 +160,8 @@ class Algorithm(Generic[S]):
         return None
 
 
-NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_"))  # what the engine uses
+_OPTIONAL = {"heading"}  # what only local steps use
+NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_")) - _OPTIONAL  # what the engine uses
 
 
 def require_method(algorithm: Any) -> None:

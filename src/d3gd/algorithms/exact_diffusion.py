@@ -7,6 +7,7 @@ import numpy as np
 
 from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Floats
+from d3gd.distributed.coding import require_undamped
 from d3gd.network import Network
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
@@ -63,6 +64,7 @@ class ExactDiffusion(Algorithm[ExactDiffusionState]):
 
     def init(self, net: Network, x0: Floats) -> ExactDiffusionState:
         """Start from ``x0``, without a correction."""
+        require_undamped(net, "ExactDiffusion")
         return ExactDiffusionState(x=x0, psi=x0.astype(np.float64))
 
     def step(self, net: Network, gradient: Gradient, s: ExactDiffusionState, k: int) -> ExactDiffusionState:

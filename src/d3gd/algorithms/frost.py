@@ -7,6 +7,7 @@ import numpy as np
 
 from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
 from d3gd.arrays import Floats
+from d3gd.distributed.coding import damped
 from d3gd.network import Network
 from d3gd.rules.base import Now
 from d3gd.rules.scale import Given, Perron, Scale, scale_by
@@ -105,7 +106,8 @@ class FROST(Algorithm[FROSTState]):
         if self.rule == "mixing" and net.n <= PLANNED_UP_TO:
             # With tracking, agents of little influence become unstable first.
             plan = fast_weights(net.survey().graph, least=0.95)
-            a, scale = net.block(plan), Given(plan) if self.perron == "known" else scale
+            a = damped(net.block(plan), net.loops, net.damping)
+            scale = Given(plan) if self.perron == "known" else scale
         if self.rule == "mixing" and self.combine == "before":
             a = (a + net.loops) / 2  # the damping that tracking then needs; it leaves pi unchanged
         return FROSTState(x0, untracked(x0.astype(np.float64)), a=a, Y=scale.init(net, x0))

@@ -44,7 +44,8 @@ class FRSD(Algorithm[FRSDState]):
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
-        gain: :math:`\beta`, by how much disagreement enters the correction.
+        gain: :math:`\beta`, by how much disagreement enters the correction; times the damping of
+            :class:`d3gd.Compressed`, if any.
 
     Example:
         >>> import d3gd
@@ -81,7 +82,7 @@ class FRSD(Algorithm[FRSDState]):
         sent = net.exchange(x=s.x, Y=s.Y)
         g = gradient()  # while messages are in flight
         mixed = net.mix(net.a0, sent.x, double=True)
-        v = correction(net, s.v, s.x, mixed, rate=self.gain / gamma)
+        v = correction(net, s.v, s.x, mixed, rate=self.gain * net.damping / gamma)
         x = corrected(net, mixed, g, v, net.own(s.Y), gamma=gamma, n=net.n)
         return FRSDState(x=net.precise(x), v=v, Y=net.mix(net.a0, sent.Y))
 

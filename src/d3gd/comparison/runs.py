@@ -97,7 +97,7 @@ class Piece:
     def run(self, key: str) -> dict[str, Any]:
         """Perform the run and return its content, ready for JSON; errors of the method are part of it."""
         case = self.scenario.case(self.seed)
-        iterations = self.budget.most(case)
+        iterations = self.budget.most(case, self.algorithm)
         known, watch = recorded(case.problem, case.graph.n), Stopwatch()
         content = {"key": key, "method": self.method, "step": self.step, "seed": self.seed}
         content |= {"links": case.graph.link_count, "width": case.width, "curves": {}}

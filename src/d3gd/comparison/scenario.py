@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from d3gd import weights as weighting
+from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.compressed import Compressed
 from d3gd.algorithms.identity import identify
 from d3gd.arrays import CSR
 from d3gd.conditions import Conditions, require_conditions
@@ -164,14 +166,17 @@ class Budget:
         limits = {"bytes": self.bytes, "gradients": self.gradients}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
-    def most(self, case: Case) -> int:
-        """Return the largest number of iterations of a run."""
+    def most(self, case: Case, algorithm: Algorithm[Any] | None = None) -> int:
+        """Return the largest number of iterations of a run, of a method that may compress its messages."""
+        message = case.message
+        if isinstance(algorithm, Compressed):
+            message = case.graph.link_count * algorithm.row_bytes(case.problem.dim)
         if self.bytes is not None and self.bytes < case.message:
             raise SettingsError(
                 f"a budget of {self.bytes:,} bytes does not suffice for one iteration: a model along each of the "
                 f"{case.graph.link_count:,} links takes {case.message:,} bytes; give at least ten times that"
             )
-        bought = [self.iterations, None if self.bytes is None else self.bytes // case.message, self.gradients]
+        bought = [self.iterations, None if self.bytes is None else self.bytes // message, self.gradients]
         return min(count for count in bought if count is not None)
 
     def __str__(self) -> str:

@@ -174,7 +174,7 @@ class ConditionedNetwork(Network):
             'does not, such as rule = "fixed"'
         )
 
-    def mix(self, a: Floats, received: Received, *, double: bool = False) -> Floats:
+    def mix(self, a: Floats, received: Received, *, double: bool = False, kept: Floats | float = 1.0) -> Floats:
         r"""Return :math:`\sum_j a_{ij}^k x_j` over the messages that have arrived."""
         self._require(received, a)
         a = self._renormalized(a)

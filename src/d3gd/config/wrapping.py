@@ -1,8 +1,9 @@
-"""What an ``[algorithm]`` table may ask for besides the settings of its method: local steps, an optimizer."""
+"""What an ``[algorithm]`` table may ask for besides its method: local steps, an optimizer, compressed messages."""
 
 from typing import Any
 
 from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.compressed import Compressed
 from d3gd.algorithms.local import Local
 from d3gd.algorithms.optimizers import AdamW, Momentum
 from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, unknown
@@ -11,7 +12,9 @@ from d3gd.validation import shown
 
 OPTIMIZERS = {"Momentum": Momentum, "AdamW": AdamW}
 _EXAMPLE = '{kind = "Momentum", momentum = 0.9}'
-KEYS: Keys = {name: keys_of(Local)[name] for name in ("every", "outer")}
+LOCAL: Keys = {name: keys_of(Local)[name] for name in ("every", "outer")}
+SMALL: Keys = {"compress": (str, False), "damping": keys_of(Compressed)["damping"]}  # a compressor by name only
+KEYS: Keys = LOCAL | SMALL
 
 
 def separated(table: Table, where: str) -> tuple[Table, dict[str, Any]]:
@@ -24,8 +27,12 @@ def separated(table: Table, where: str) -> tuple[Table, dict[str, Any]]:
 
 def wrapped(method: Algorithm[Any], around: Table) -> Algorithm[Any]:
     """Return a method with what a table asks for around it."""
-    local = {key: value for key, value in around.items() if key in ("every", "outer", "optimizer")}
-    return Local(method=method, **local) if local else method
+    local = {key: value for key, value in around.items() if key in (*LOCAL, "optimizer")}
+    method = Local(method=method, **local) if local else method
+    if "damping" in around and "compress" not in around:
+        raise SettingsError('damping is of compressed messages; add compress = "topk:0.01", or drop it')
+    small = {key: value for key, value in around.items() if key in SMALL}
+    return Compressed(method=method, **small) if small else method
 
 
 def _optimizer(table: Any, where: str) -> Any:

@@ -48,6 +48,8 @@ class Halo:
         self._own = slice(0, len(self.block.agents))
         self._all = _Rounds(self.block.border, {})
         self._parts, self._some = parts, (np.empty(0, dtype=bool), self._all)
+        self._held: Mapping[str, Array] = {}
+        self._copies: Mapping[str, Array] = {}
 
     def exchange(
         self, arrays: dict[str, Array], apart: Callable[[tuple[int, ...]], bool], over: Bools | None = None
@@ -156,6 +158,29 @@ class Halo:
             tables[places.start + sender, of] = received.view(row)["row"][np.searchsorted(whose, of)]
         return tables, news
 
+    def copies(self, held: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Return what this block holds of the messages of those it hears, given what others hold of its own.
+
+        It is known since the last iteration, or asked for if another state is continued from.
+        """
+        if self._whole or not held:
+            return held
+        if held is not self._held:
+            rows, wait = self.exchange(dict(held), lambda shape: False)
+            if wait is not None:
+                wait()
+            self._held, self._copies = held, {name: received.joined().copy() for name, received in rows.items()}
+        return self._copies
+
+    def hold(self, copies: Mapping[str, Array]) -> dict[str, Array]:
+        """Keep the copies of an iteration, and return those of the block's own messages."""
+        held = dict(copies) if self._whole else {name: rows[self._own] for name, rows in copies.items()}
+        self._held, self._copies = held, copies
+        return held
+
+    def decoded(self, rows: Mapping[str, tuple[Array, Array]]) -> None:
+        """Look at what was sent and at the copies of what was heard, once they are decoded."""
+
     def first(self, values: Array) -> Array:
         """Return the first agent's values, on every rank; each rank has one agent."""
         if not self._whole:
@@ -210,7 +235,8 @@ class Halo:
         places = {"agent": self._agents, "edge": self._edges}
         own: dict[str, Array] = {}
         shapes = self.transport.broadcast(json.dumps({name: array.shape[1:] for name, array in arrays.items()}))
-        template = expecting(template, json.loads(shapes), len(self.block.edges))
+        lengths = {"agent": len(self.block.agents), "edge": len(self.block.edges)}
+        template = expecting(template, json.loads(shapes), lengths)
         kind = kinds(template)
         for name, expected in flatten(template).items():
             what = f"split {name} {expected.dtype.str}{expected.shape[1:]}"

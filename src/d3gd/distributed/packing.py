@@ -14,7 +14,7 @@ from d3gd.transports.base import Messages, Transport
 
 Kind: TypeAlias = tuple[tuple[str, np.dtype, tuple[int, ...]], ...]  # name, dtype and shape of a row, per array
 
-_EXCHANGED = (np.float64, np.float32)
+_EXCHANGED = (np.float64, np.float32, np.uint8)
 
 
 class _Piece(NamedTuple):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from d3gd.arrays import Floats
 from d3gd.digraph import Digraph
+from d3gd.distributed.coding import damped
 from d3gd.network import Network
 from d3gd.rules.base import Rule, Use
 from d3gd.rules.gain import Gain, gain_under
@@ -25,10 +26,11 @@ class Known(NamedTuple):
         return Use(net.block(self.a), self.pi[net.agents, None], self.gain.at(k))
 
 
-def known(graph: Digraph, a: Floats, *, corrected: bool = True) -> Known:
-    """Return what follows from weights over all edges."""
+def known(graph: Digraph, a: Floats, *, corrected: bool = True, damping: float = 1.0) -> Known:
+    """Return what follows from weights over all edges, damped if messages are compressed."""
+    a = damped(a, graph.self_loops, damping)
     A = graph.matrix(a)
-    return Known(a=a, pi=perron(A), gain=gain_under(A) if corrected else Gain(0.0, 0.0))
+    return Known(a=a, pi=perron(A), gain=gain_under(A).under(damping) if corrected else Gain(0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Fixed(Rule):
         """Discover the network, and choose weights for it."""
         found = net.survey()
         a = fast_weights(found.graph) if self.mixing else found.a0
-        return known(found.graph, a, corrected=self.corrected)
+        return known(found.graph, a, corrected=self.corrected, damping=net.damping)
 
     def use(self, net: Network, s: Known, k: int) -> Use:
         """Return the weights."""

@@ -33,6 +33,7 @@ _MOST = 1.0  # as in exact diffusion, where it is the best for symmetric weights
 _NOISE = 0.05  # more noise than without a correction that may pass in the long run
 _ENOUGH = 0.05  # the gain that is kept in any case: on slow networks, following matters more than noise ...
 _ENOUGH_SHARE = 0.5  # ... but not more than this share of the bound
+_LAGGING = 0.5  # of the damping under compression, as the gain
 _LASTS = 100  # iterations that the first gain is meant for
 _MODES_UP_TO = 600  # agents: above, only the largest modulus of the modes is known
 _RADII = (0.5, 0.6, 0.7, 0.8, 0.9)  # of the modes of large networks, tried before their gap is computed
@@ -54,6 +55,16 @@ class Gain(NamedTuple):
     def at(self, k: int) -> float:
         """Return the gain of an iteration."""
         return self.last + (self.first - self.last) / (1 + k / _LASTS) ** 2
+
+    def under(self, damping: float) -> "Gain":
+        r"""Return the gain under compression: a fraction of its damping.
+
+        Copies lag by about :math:`1 / \zeta` iterations. A correction that follows disagreement with a lag of
+        :math:`\tau` iterations is stable only for gains below :math:`1 / \tau`.
+        """
+        if damping == 1:
+            return self
+        return Gain(min(self.first, _LAGGING * damping), min(self.last, _LAGGING * damping))
 
 
 def gain_under(A: CSR) -> Gain:

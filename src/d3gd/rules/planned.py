@@ -67,7 +67,7 @@ class Planned(Rule):
         a = fast_weights(found.graph)
         return PlanState(
             flood=no_flood(net, sketches.shape[1] + 1),
-            now=known(found.graph, a, corrected=self.corrected),
+            now=known(found.graph, a, corrected=self.corrected, damping=net.damping),
             first=a,
             rounds=found.graph.diameter(),
             depth=_planner(found.graph, a).depth,
@@ -131,7 +131,7 @@ class Planned(Rule):
             variance = variance + _SPARE * (variance.mean() + np.einsum("is,is->", G, G) / net.n)
         graph = net.survey().graph
         plan = _planner(graph, s.first, s.depth).plan(s.now.a, G, variance, gamma)
-        return s._replace(now=known(graph, plan, corrected=self.corrected))
+        return s._replace(now=known(graph, plan, corrected=self.corrected, damping=net.damping))
 
 
 def _planner(graph: Digraph, a0: Floats, depth: int | None = None) -> Planner:

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from d3gd.arrays import Floats, Ints
+from d3gd.arrays import Floats
+from d3gd.distributed.coding import damped
 from d3gd.distributed.received import Received
 from d3gd.network import Network
 from d3gd.state import PerAgent, PerEdge
@@ -12,8 +13,8 @@ from d3gd.state import PerAgent, PerEdge
 
 def split(net: Network, held: Floats) -> Floats:
     """Return the equal part that each agent sends to each out-neighbour and keeps."""
-    parts: Floats = held / _parts(net).astype(held.dtype)
-    return parts
+    part: Floats = held / _parts(net).astype(held.dtype)
+    return part
 
 
 def remainder(net: Network, held: Floats, part: Floats) -> Floats | float:
@@ -23,19 +24,28 @@ def remainder(net: Network, held: Floats, part: Floats) -> Floats | float:
 
 def gather(net: Network, received: Received, *, double: bool = False) -> Floats:
     r"""Return the sum of the received parts, :math:`\sum_j c_{ij} x_j` if senders sent :func:`split` of x."""
-    return net.mix(np.ones_like(net.a0), received, double=double)
+    return net.mix(_received(net), received, double=double, kept=_parts(net))
 
 
-def _parts(net: Network) -> Ints:
-    parts: Ints = net.out_degrees[:, None] + 1
+def _parts(net: Network) -> Floats:
+    """Return how many parts each agent divides what it holds into; under damping it keeps more than one."""
+    parts: Floats = (net.out_degrees[:, None] + 1) / net.damping
     return parts
+
+
+def _received(net: Network) -> Floats:
+    """Return how many parts come along each edge: one, and all that an agent keeps along its self-loop."""
+    count = np.ones_like(net.a0)
+    if net.damping < 1:
+        count[net.loops] = (_parts(net) - net.out_degrees[:, None])[:, 0]
+    return count
 
 
 def shares(net: Network) -> Floats:
     r"""Return the column-stochastic weights over all edges, :math:`c_{ij} = 1 / (1 + \text{out-degree of } j)`."""
     graph = net.graph
     split_among: Floats = 1 / (graph.out_degrees + 1.0)[graph.sources]
-    return split_among
+    return damped(split_among, graph.self_loops, net.damping)
 
 
 class Mass(NamedTuple):
@@ -56,7 +66,7 @@ class Mass(NamedTuple):
     def pushed(self, net: Network, received: Received) -> "Mass":
         """Return the mass after a push, given the received parts of w."""
         w = gather(net, received)
-        return Mass(w=w, a=net.dot(np.ones_like(w), received) / net.spread(w[:, 0]))
+        return Mass(w=w, a=_received(net) * net.dot(np.ones_like(w), received) / net.spread(w[:, 0]))
 
 
 def unit_mass(net: Network) -> Mass:
@@ -79,7 +89,7 @@ class RunningSum(NamedTuple):
         """Return the new running sum, and what its sender keeps of what it held."""
         total = net.precise(self.total + split(net, held))
         given = np.subtract(total, self.total, dtype=held.dtype)
-        return total, held - (_parts(net) - 1) * given
+        return total, held - net.out_degrees[:, None] * given
 
     def read(self, net: Network, total: Floats, received: Received) -> tuple["RunningSum", Floats]:
         """Return the running sums after an exchange, and what each agent has gained by it."""

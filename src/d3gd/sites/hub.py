@@ -98,6 +98,11 @@ class Hub:
         with self._floor:
             self._said.bound = bound
 
+    @property
+    def bound(self) -> float:
+        """The largest number that a sound message holds."""
+        return self._said.bound
+
     def meet(self, neighbours: Neighbours) -> None:
         """Replace the neighbours."""
         self._require_alive()

@@ -10,7 +10,7 @@ from d3gd.arrays import Array
 from d3gd.errors import D3GDError
 
 PROTOCOL = 2
-_DTYPES = ("<f8", "<f4", "<i8")
+_DTYPES = ("<f8", "<f4", "<i8", "|u1")
 NAME = r"[\w.-]{1,64}"  # of sites and sessions: nothing that could control a terminal or leave a folder
 _MOST = 10_000  # sites in a table
 MOST_GOT = 64  # acknowledgements in a message

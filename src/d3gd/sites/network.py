@@ -17,7 +17,7 @@ from d3gd.distributed.halo import Halo
 from d3gd.distributed.partition import partition
 from d3gd.distributed.received import Received
 from d3gd.distributed.survey import Survey
-from d3gd.errors import SettingsError
+from d3gd.errors import SettingsError, TransportError
 from d3gd.network import Network
 from d3gd.sites.clipping import Clipping
 from d3gd.sites.messages import Spec
@@ -27,6 +27,7 @@ from d3gd.transports.alone import Alone
 S = TypeVar("S")
 
 _LOG, _EDITION = "_posted.", "_edition"  # in a checkpoint: rounds that can be sent again; the state's network
+_HELD = "_held."  # copies of compressed messages
 
 log = logging.getLogger("d3gd.sites")
 
@@ -81,9 +82,12 @@ class SiteHalo(Halo):
             if self.clipping is not None:
                 for name, rows in whole.items():
                     self.clipping.clip(name, arrays[name][0], rows, mask, self._names)
-            self._measure(arrays, whole, mask)
-            first = next(iter(whole.values()))  # what methods send first is a model
-            self.models, self.last = (first[1:][mask[1:]] if mask[1:].any() else None), mask
+            plain = {name: (arrays[name], rows) for name, rows in whole.items() if rows.dtype.kind == "f"}
+            self._measure(plain, mask)
+            if plain:
+                first = next(iter(plain.values()))[1]  # what methods send first is a model
+                self.models = first[1:][mask[1:]] if mask[1:].any() else None
+            self.last = mask
             self.arrived(mask)
 
         return {name: Received(arrays[name], rows) for name, rows in whole.items()}, arrive
@@ -128,7 +132,7 @@ class SiteHalo(Halo):
             for place, (spec, frame) in enumerate(zip(specs, frames, strict=True)):
                 array = np.frombuffer(frame, spec.dtype).reshape(spec.shape)
                 arrays[_LOG + json.dumps([k, turn, place, spec.name])] = array
-        return arrays
+        return arrays | {_HELD + name: rows for name, rows in self._copies.items()}
 
     def split(self, template: S, arrays: dict[str, Array]) -> S:
         """Return the state of a checkpoint, and take over the rounds in it."""
@@ -143,13 +147,46 @@ class SiteHalo(Halo):
         if held == self.holds:
             self.rounds.hub.restore(posted)
         self.holds = held
+        self._copies = {name.removeprefix(_HELD): rows for name, rows in arrays.items() if name.startswith(_HELD)}
         return super().split(template, {name: array for name, array in arrays.items() if not name.startswith("_")})
 
-    def _measure(self, sent: Mapping[str, Array], whole: Mapping[str, Array], mask: Bools) -> None:
-        name = max(sent, key=lambda word: sent[word].size)
-        heard = whole[name][1:][mask[1:]]
+    def copies(self, held: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Return the copies that this site holds of what it hears: of the last iteration, or from its checkpoint."""
+        if self.rounds.new:
+            raise SettingsError(
+                "messages are compressed differences to what was sent before, which a site that joins does not have; "
+                "start all sites together, or drop compress"
+            )
+        if self.clipping is not None:
+            raise SettingsError(
+                'trust = "clip" bounds what a message says, and a compressed one says only what has changed; drop '
+                'compress, or set trust = "all"'
+            )
+        return self._copies
+
+    def hold(self, copies: Mapping[str, Array]) -> dict[str, Array]:
+        """Keep the copies of an iteration, and return those of its own messages."""
+        self._copies = copies
+        return {name: rows[:1] for name, rows in copies.items()}
+
+    def decoded(self, rows: Mapping[str, tuple[Array, Array]]) -> None:
+        """Measure the distance to what was heard, and raise an error if that is not sound."""
+        for name, (_, copies) in rows.items():
+            bad = np.flatnonzero(~(np.abs(copies).max(axis=1) <= self.rounds.hub.bound))
+            if bad.size:
+                raise TransportError(
+                    f"what {self._names[bad[0]]} sent says that its {name!r} is not finite, or absurdly large, and "
+                    "without it nothing goes on; see its log"
+                )
+        self._measure(rows, np.ones(len(self._names), dtype=bool))
+
+    def _measure(self, rows: Mapping[str, tuple[Array, Array]], mask: Bools) -> None:
+        if not rows:
+            return
+        sent, whole = max(rows.values(), key=lambda pair: pair[0].size)
+        heard = whole[1:][mask[1:]]
         if len(heard):
-            away = (heard - sent[name]).reshape(len(heard), -1)
+            away = (heard - sent).reshape(len(heard), -1)
             self.distance = float(np.sqrt(np.einsum("ij,ij->", away, away) / len(heard)))
 
 

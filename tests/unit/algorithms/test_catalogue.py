@@ -11,7 +11,7 @@ from d3gd.errors import D3GDError
 
 
 def test_every_method_is_exported_under_its_name_and_nothing_else_is():
-    around = {"Algorithm", "Local", "Momentum", "AdamW"}  # what methods derive from or are given to
+    around = {"Algorithm", "Compressed", "Local", "Momentum", "AdamW"}  # what methods derive from or are given to
     homes = {name for name, home in d3gd._HOMES.items() if home.startswith("algorithms.")} - around
     assert homes == set(catalogue.methods())
     assert all(getattr(d3gd, name) is method for name, method in catalogue.methods().items())
@@ -36,5 +36,5 @@ def test_a_class_that_lacks_a_name_is_not_left_out_silently(monkeypatch):
 
     monkeypatch.setattr(Half, "__module__", base.__name__)
     monkeypatch.setattr(base, "Half", Half, raising=False)
-    with pytest.raises(D3GDError, match=r"base\.Half has a step size but no 'exact'"):
+    with pytest.raises(D3GDError, match=r"base\.Half has a step size but no 'coordinatewise'"):
         catalogue.methods.__wrapped__()

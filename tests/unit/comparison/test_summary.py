@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+import d3gd
 from d3gd.comparison.runs import between
 from d3gd.comparison.scenario import Budget, Case
 from d3gd.comparison.summary import Row, alike, coverage, interval, places, ranked, row_of, target_of
@@ -101,6 +102,8 @@ def test_the_byte_budget_buys_what_models_along_all_links_cost():
     case = Case(RING, None, Distance())
     assert Budget(bytes=10 * 8 * 3 * 4 + 1).most(case) == 10
     assert Budget(7, bytes=10 * 8 * 3 * 4).most(case) == 7
+    small = d3gd.Compressed(method=d3gd.PerronD3GD(step_size=0.1), compress="bf16")
+    assert Budget(bytes=10 * 8 * 3 * 4).most(case, small) == 40
 
 
 def test_a_gradient_budget_buys_at_most_as_many_iterations():

@@ -40,7 +40,8 @@ def write(folder: Path, **changes: str) -> Path:
         (
             {"algorithm": 'kind = "D3GD"\nstepsize = 0.1'},
             "experiment.toml: [algorithm] key 'stepsize' is not known; did you mean 'step_size'? choose from "
-            "step_size, refine_step, anchor, rule, chain_rule, participation, perron, every, outer, optimizer",
+            "step_size, refine_step, anchor, rule, chain_rule, participation, perron, every, outer, "
+            "compress, damping, optimizer",
         ),
         (
             {"algorithm": 'kind = "D3GD"\nstep_size = 1\noptimizer = "adam"'},
@@ -178,5 +179,9 @@ def test_local_steps_and_optimizers_are_settings_of_every_method(tmp_path: Path)
     algorithm, *_ = load(write(tmp_path, algorithm=table)).build()
     method, optimizer = d3gd.PerronD3GD(step_size=0.1), d3gd.Momentum(momentum=0.8)
     assert algorithm == d3gd.Local(method=method, every=4, outer=0.5, optimizer=optimizer)
+    small, *_ = load(write(tmp_path, algorithm=f'{table}\ncompress = "int8"')).build()
+    assert small == d3gd.Compressed(method=algorithm, compress="int8")
+    with pytest.raises(SettingsError, match="damping is of compressed messages"):
+        load(write(tmp_path, algorithm=f"{table}\ndamping = 0.5")).build()
     with pytest.raises(SettingsError, match=r"experiment.toml: \[algorithm\] PULMDGD says nothing of where"):
         load(write(tmp_path, algorithm='kind = "PULMDGD"\nstep_size = 0.1\nevery = 4')).build()
