@@ -148,10 +148,10 @@ class Network:
             arrays: The rows to send, by name.
         """
         if self.coding is not None:
-            return self.coding.exchange(self, arrays, over)
-        return self.carry(arrays, over)
+            return self.coding.exchange(self.halo, self._carry, arrays, over)
+        return self._carry(arrays, over)
 
-    def carry(self, arrays: dict[str, Array], over: Bools | None) -> Inbox:
+    def _carry(self, arrays: dict[str, Array], over: Bools | None) -> Inbox:
         """Exchange arrays as they are, and count their bytes."""
         links = self._links if over is None else int(np.count_nonzero(over & ~self.loops))
         self.bytes_sent += links * sum([array.nbytes // len(array) for array in arrays.values()])

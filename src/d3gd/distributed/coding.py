@@ -13,18 +13,21 @@ agents push. As models come to rest, copies approach them, and nothing is withhe
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.distributed.compressors import Compressor, decoded, encoded
+from d3gd.distributed.halo import Halo
 from d3gd.distributed.inbox import Inbox
 from d3gd.distributed.received import Received
 from d3gd.errors import SettingsError
 
 if TYPE_CHECKING:
     from d3gd.network import Network
+
+Carry: TypeAlias = Callable[[dict[str, Array], Bools | None], Inbox]
 
 
 class Held(Received):
@@ -59,8 +62,15 @@ class Coding:
         self.copies = dict(copies)
         self._arrive: Callable[[], None] | None = None
 
-    def exchange(self, net: "Network", arrays: dict[str, Array], over: Bools | None) -> Inbox:
-        """Send the rows, those of models as compressed differences."""
+    def exchange(self, halo: Halo, carry: Carry, arrays: dict[str, Array], over: Bools | None) -> Inbox:
+        """Send the rows, those of models as compressed differences.
+
+        Args:
+            halo: The exchange with other ranks.
+            carry: Exchanges arrays as they are.
+            arrays: The rows, by name.
+            over: The edges in use, which must be all.
+        """
         if over is not None:
             raise SettingsError(
                 "a method prunes links, and what a link did not carry its receiver could not add to its copy; choose "
@@ -73,10 +83,10 @@ class Coding:
         for name in coded:
             rows = arrays[name]
             held = self.copies.get(name)
-            shape = (len(net.halo.block.heard), self._width)
+            shape = (len(halo.block.heard), self._width)
             before[name] = np.zeros(shape, rows.dtype) if held is None else held.astype(rows.dtype, copy=False)
             messages[name] = encoded(self._by, rows - before[name][: len(rows)])
-        inbox = net.carry({**arrays, **messages}, None)
+        inbox = carry({**arrays, **messages}, None)
         if not coded:
             return inbox
         found: dict[str, Received] = {}
@@ -90,7 +100,7 @@ class Coding:
                     copy = self.copies[name] = before[name] + news
                     received = Held(copy, rows - copy[: len(rows)])
                 found[name] = received
-            net.halo.decoded({name: (arrays[name], self.copies[name]) for name in coded})
+            halo.decoded({name: (arrays[name], self.copies[name]) for name in coded})
 
         def wait() -> None:
             if self._arrive is arrive:
