@@ -62,6 +62,34 @@ def test_the_walk_of_the_weighted_sum_stays_small_under_loss():
     assert off[1] < 0.02
 
 
+def errors(conditions, seed, marks):
+    """How far the weighted sum of corrections is from zero, and the mean model from the optimum, at some iterations."""
+    graph, algorithm = d3gd.graphs.erdos_renyi(6, 0.4, seed=0), d3gd.PerronD3GD(step_size=0.1)
+    problem = d3gd.problems.quadratic(agents=6, dim=3, seed=1)
+    net = ConditionedNetwork(graph, d3gd.weights.metropolis(graph), conditions, needs=algorithm.needs, seed=seed)
+    s, post, found = algorithm.init(net, np.zeros((6, 3))), net.close(), []
+    for k in range(marks[-1] + 1):
+        net.open(k, post)
+        s = algorithm.step(net, lambda s=s: problem.gradients(s.x), s, k)
+        post = net.close()
+        if k in marks:
+            y = algorithm.scale(net, s)
+            found.append([np.linalg.norm(e) for e in (y @ s.v / y.sum(), s.x.mean(axis=0) - problem.optimum)])
+    return np.array(found)
+
+
+def test_the_bias_of_the_leak_falls_like_one_over_k():
+    off = errors(Conditions(), 0, (500, 1000, 2000))[:, 1]
+    assert off[1:] / off[:-1] == pytest.approx([0.5, 0.5], abs=0.01)
+
+
+def test_under_independent_failures_walk_and_error_fall_at_least_like_one_over_the_root_of_k():
+    """In the mean over seeds; faster while the bias of the leak, which falls like 1/k, is the larger part."""
+    squares = [errors(Conditions(loss=0.3), seed, (250, 2000)) ** 2 for seed in range(4)]
+    before, after = np.sqrt(np.mean(squares, axis=0))
+    assert (after <= before / np.sqrt(2000 / 250)).all()
+
+
 def test_a_network_that_fails_costs_the_traffic_of_di_dgd_and_a_number():
     graph, A = random_network(4)
     algorithm = d3gd.PerronD3GD(step_size=0.1)
