@@ -231,9 +231,8 @@ def _draw(panel: Any, name: str, runs: Mapping[str, Sequence[Result]], x: str) -
         if len(group) == 1:
             curve, across = group[0].metrics[name].astype(float), _across(group[0], label, x) / size
         else:
-            iterations, quartiles = _quartiles(group, name)
-            places = [_across(run, label, x)[np.isin(run.iterations, iterations)] / size for run in group]
-            curve, across = quartiles[1], np.median(places, axis=0)
+            places, quartiles = quartiles_of(group, name, x)
+            curve, across = quartiles[1], places / size
             low, high = (_seen(each, log) for each in quartiles[[0, 2]])
             panel.fill_between(across, low, high, color=look["color"], alpha=0.15, linewidth=0)
         curve = _seen(curve, log)
@@ -254,15 +253,22 @@ def _seen(curve: Floats, log: bool) -> Floats:
     return np.where(curve > 0, curve, np.nan) if log else curve
 
 
-def _quartiles(group: Sequence[Result], name: str) -> tuple[Array, Floats]:
-    """Return the iterations that all runs recorded, and the quartiles there, over runs and, if they differ, agents."""
+def quartiles_of(group: Sequence[Result], name: str, x: str = "iterations") -> tuple[Array, Floats]:
+    """Return the places of the records that all runs have, and the quartiles there, over runs and agents.
+
+    Args:
+        group: The runs.
+        name: The metric.
+        x: What the places are on: ``"iterations"``, ``"bytes"`` or ``"time"``, of which the median over runs is taken.
+    """
     common = group[0].iterations
     for result in group[1:]:
         common = np.intersect1d(common, result.iterations)
     rows = [result.metrics[name].astype(float)[np.isin(result.iterations, common)] for result in group]
     table = np.concatenate([row.reshape(len(common), -1) for row in rows], axis=1)
+    places = [_across(run, "a run", x)[np.isin(run.iterations, common)] for run in group]
     with np.errstate(invalid="ignore"):  # between infinite values there is a gap
-        return common, np.quantile(table, [0.25, 0.5, 0.75], axis=1)
+        return np.median(places, axis=0), np.quantile(table, [0.25, 0.5, 0.75], axis=1)
 
 
 def deserves_log(name: str, values: Floats) -> bool:

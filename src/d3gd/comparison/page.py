@@ -1,5 +1,6 @@
 """The page of a comparison: a table that sorts and curves that can be switched off."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ import numpy as np
 from d3gd.comparison.figure import curve
 from d3gd.comparison.runs import Run, place, read
 from d3gd.comparison.scenario import Budget
-from d3gd.report import write_page
 from d3gd.report.payload import numbers
+from d3gd.report.table import Axis, Cell, number, write_table
 from d3gd.runs import files
 from d3gd.runs.trials import stored
 
@@ -31,8 +32,7 @@ def write_stored(folder: Path, path: Path) -> None:
     content = files.read_json(folder / _TABLE)
     with files.parsing(folder / _TABLE):
         found = {str(row["method"]): _runs(folder, row, content) for row in content["rows"]}
-        held = _page(content, found)
-    write_page(path, str(held["title"]), "comparison", held)
+        write(content, found, path)
 
 
 def write(content: Mapping[str, Any], runs: Mapping[str, Sequence[Run]], path: str | Path) -> None:
@@ -43,17 +43,56 @@ def write(content: Mapping[str, Any], runs: Mapping[str, Sequence[Run]], path: s
         runs: The reported runs of each method.
         path: The page.
     """
-    write_page(path, str(content["title"]), "comparison", _page(content, runs))
+    metric, rows = str(content["metric"]), content["rows"]
+    shown = [str(row["method"]) for row in rows if _measured(row)]
+    costs = list(rows[0]["cost"]) if rows else []
+    targets = [f"{name} to target" for name in costs]
+    write_table(
+        path,
+        str(content["title"]),
+        ["rank", "method", "knows", "step", metric, "disagreement", *targets, "numbers per link", "note"],
+        [(str(row["status"]), _cells(row, costs)) for row in rows],
+        headline=[str(content["headline"])],
+        axes={name: Axis(label, metric, label) for name, label in _AXES.items()},
+        curves={name: _curves(runs[name], metric) for name in shown if runs.get(name)},
+        without="The curves are not in this folder: only its tables are.",
+        reading=content["reading"],
+        versions=content["versions"],
+    )
 
 
-def _page(content: Mapping[str, Any], runs: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
-    told = {name: content[name] for name in ("title", "headline", "metric", "reading", "versions", "rows")}
-    shown = [str(row["method"]) for row in content["rows"] if row["status"] in ("ranked", "yardstick")]
-    return {
-        **told,
-        "axes": _AXES,
-        "curves": {name: _curves(runs[name], str(content["metric"])) for name in shown if runs.get(name)},
-    }
+def _measured(row: Mapping[str, Any]) -> bool:
+    return row["status"] in ("ranked", "yardstick")
+
+
+def _cells(row: Mapping[str, Any], costs: Sequence[str]) -> list[Cell]:
+    value = {name: _wide(each) for name, each in row["value"].items()}
+    low, median, high = (number(value[name])[1] for name in ("low", "median", "high"))
+    ties = [f"ties with {', '.join(row['ties'])}"] if row["ties"] else []
+    spent = [_wide(row["cost"][name]) if _measured(row) else math.nan for name in costs]
+    return [
+        number(row["rank"]),
+        (row["method"], row["method"]),
+        (row["needs"], row["needs"]),
+        number(_wide(row["step"])),
+        number(value["median"], f"{median} [{low}, {high}]") if _measured(row) else (None, row["status"]),
+        number(_wide(row["disagreement"])),
+        *(number(each, _bytes(each) if name == "bytes" else None) for name, each in zip(costs, spent, strict=True)),
+        number(_wide(row["numbers"])),
+        (row["note"], "; ".join([*ties, *filter(None, [row["note"]])])),
+    ]
+
+
+def _wide(value: float | str | None) -> float:
+    """Return a number of strict JSON."""
+    return math.nan if value is None else float(value)
+
+
+def _bytes(value: float) -> str | None:
+    if not math.isfinite(value):
+        return None
+    unit, size = next(((u, s) for u, s in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if value >= s), ("bytes", 1.0))
+    return f"{value / size:.4g} {unit}"
 
 
 def _curves(runs: Sequence[Run], metric: str) -> dict[str, Any]:

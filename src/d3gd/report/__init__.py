@@ -33,7 +33,7 @@ def write_page(path: str | Path, title: str, kind: str, content: Mapping[str, ob
     Args:
         path: The file.
         title: The title, any text.
-        kind: The name of its script, ``"runs"`` or ``"comparison"``.
+        kind: The name of its script, ``"runs"`` or ``"table"``.
         content: The data, ready for JSON.
     """
     if not isinstance(path, str | Path):

@@ -14,7 +14,7 @@ from d3gd.validation import one_line
 _HERE = Path(__file__).parent
 _SCRIPTS = {
     "runs": ("core.js", "chart.js", "network.js", "matrix.js", "agent.js", "runs.js"),
-    "comparison": ("core.js", "chart.js", "comparison.js"),
+    "table": ("core.js", "chart.js", "table.js"),
 }
 # What could end a script element or, in old browsers, a line of it; and halves of characters, which no file can hold.
 _ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")

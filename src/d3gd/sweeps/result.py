@@ -11,17 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from d3gd import reading
 from d3gd.comparison.numbers import quantile, shown
 from d3gd.config.schema import unknown
+from d3gd.config.toml import value_of
 from d3gd.errors import D3GDError, SettingsError
 from d3gd.result import Result
-from d3gd.runs import files
+from d3gd.runs import files, outcome
 from d3gd.sweeps.points import text_of
 from d3gd.validation import html_table, one_line
 
 _USUAL = ("stationarity", "stationarity_at_mean", "loss", "loss_at_mean", "disagreement")
 _LARGER = ("accuracy", "n_min_pi")  # metrics of which more is better
 TABLE, FIGURE = "sweep.csv", "sweep"
+_FACTS = "sweep.json"
+_TEXTS = ("status", "message", "run", "seed", "iterations", "seconds")  # columns that are no metrics
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,20 @@ class Sweep:
         """The combination with the best median."""
         return self.ranked[0]
 
+    @classmethod
+    def load(cls, folder: str | Path) -> "Sweep":
+        """Read a finished sweep from its folder."""
+        path = Path(folder)
+        facts = files.read_json(path / _FACTS)
+        content = reading.text(path / TABLE, files.WANTED, limit=reading.ARRAYS)
+        with files.parsing(path / TABLE):
+            names = list(facts["settings"])
+            table = list(csv.DictReader(io.StringIO(content, newline="")))
+            rows = tuple(_read_row(line, names) for line in table)
+            settings = {name: tuple({text_of(r.values[name]): r.values[name] for r in rows}.values()) for name in names}
+            seeds = tuple(dict.fromkeys(row.seed for row in rows))
+            return cls(str(facts["title"]), settings, seeds, str(facts["metric"]), rows, path)
+
     def result(self, row: Row) -> Result:
         """Read the run of a row from its folder."""
         return Result.load(self.folder / row.place)
@@ -187,8 +205,16 @@ class Sweep:
             write_figure(made, path)
         return made
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page that needs nothing else: the combinations, which sort, and curves that can be hidden."""
+        from d3gd.sweeps.page import write
+
+        write(self, path)
+
     def save(self) -> None:
         """Write the table, as CSV and, where pandas and pyarrow are installed, as Parquet; and the figure."""
+        told = {"title": self.title, "metric": self.metric, "settings": list(self.settings)}
+        files.write_json(self.folder / _FACTS, told)
         text = io.StringIO()
         table = self._table()
         writer = csv.DictWriter(text, list(dict.fromkeys(name for line in table for name in line)), lineterminator="\n")
@@ -265,3 +291,22 @@ class Sweep:
             }
             for row in self.rows
         ]
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether a folder holds a finished sweep."""
+    return outcome.is_file(folder / _FACTS) and outcome.is_file(folder / TABLE)
+
+
+def _read_row(line: Mapping[str, str], names: Sequence[str]) -> Row:
+    final = {key: float(value) for key, value in line.items() if value and key not in (*names, *_TEXTS)}
+    return Row(
+        values={name: value_of(line[name]) for name in names},
+        seed=int(line["seed"]),
+        status=line["status"],
+        message=line["message"],
+        place=Path(line["run"]),
+        iterations=int(line["iterations"]) if line["iterations"] else None,
+        seconds=float(line["seconds"]) if line["seconds"] else None,
+        final=final,
+    )

@@ -42,7 +42,7 @@ def test_any_title_is_text(title):
 
 
 def test_the_page_without_its_data_is_small_and_alone():
-    for kind in ("runs", "comparison"):
+    for kind in ("runs", "table"):
         made = page("title", kind, {})
         assert len(made) < 100_000
         addresses = [address for address in re.findall(r"https?://[^\s\"']+", made) if "w3.org" not in address]

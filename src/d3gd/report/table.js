@@ -1,0 +1,70 @@
+// The page of a comparison, a sweep or a study: a table that sorts by any column, and curves that can be switched off.
+const MOST = 500; // rows shown at once
+const page = document.getElementById("page");
+const sorting = {column: null, up: true}, hidden = new Set();
+const body = element("tbody"), told = element("p", {class: "quiet", id: "told"});
+const heads = DATA.columns.map((name, i) => element("th", {scope: "col"}, element("button", {type: "button", click: () => sort(i)}, name)));
+const filter = element("input", {type: "search", id: "filter", placeholder: "show rows with …", "aria-label": "show rows with", input: () => fill()});
+
+function sort(column) {
+  sorting.up = sorting.column === column ? !sorting.up : true;
+  sorting.column = column;
+  fill();
+}
+
+function fill() {
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = row => words.every(word => row.cells.some(([, text]) => text.toLowerCase().includes(word)));
+  const rows = DATA.rows.filter(has);
+  if (sorting.column !== null) {
+    const sign = sorting.up ? 1 : -1, key = row => row.cells[sorting.column][0];
+    rows.sort((a, b) => {
+      const [x, y] = [key(a), key(b)];
+      if (x === null || y === null) return (x === null) - (y === null); // always last
+      return sign * (x < y ? -1 : x > y ? 1 : 0);
+    });
+  }
+  heads.forEach((head, i) => head.setAttribute("aria-sort", i !== sorting.column ? "none" : sorting.up ? "ascending" : "descending"));
+  body.replaceChildren(...rows.slice(0, MOST).map(row => element("tr", {class: row.class || null}, ...row.cells.map(([key, text], i) =>
+    element("td", {class: typeof key === "number" ? "number" : null, "data-column": DATA.columns[i]}, text)))));
+  told.textContent = rows.length > MOST ? `The first ${MOST} of ${rows.length} rows; sort or type words to see others.`
+    : rows.length < DATA.rows.length ? `${rows.length} of ${DATA.rows.length} rows.` : "";
+}
+
+const NAMES = Object.keys(DATA.curves);
+const AXES = Object.keys(DATA.axes).filter(axis => NAMES.some(name => DATA.curves[name][axis]));
+const host = element("div");
+
+function drawCurves(axis) {
+  const names = NAMES.filter(name => DATA.curves[name][axis] && !hidden.has(name));
+  const lines = names.map(name => ({...DATA.curves[name][axis], ...look(name), name}));
+  host.replaceChildren(new Chart(DATA.axes[axis].title, lines, {label: DATA.axes[axis].label, ...size()}).host);
+}
+
+function size() { return innerWidth < 700 ? {width: 440, height: 300} : {width: 900, height: 420}; } // text stays readable
+
+function look(name) {
+  const i = NAMES.indexOf(name);
+  return {colour: colour(i), dash: DASHES[Math.floor(i / 7) % DASHES.length]};
+}
+
+const axis = element("select", {id: "axis", "aria-label": "horizontal axis", change: event => drawCurves(event.target.value)},
+  ...AXES.map(name => element("option", {value: name}, DATA.axes[name].choice)));
+const toggles = NAMES.map(name => element("label", {class: "toggle"}, element("input", {type: "checkbox", checked: true,
+  change: event => { if (event.target.checked) hidden.delete(name); else hidden.add(name); drawCurves(axis.value); }}),
+  element("span", {style: `color:${look(name).colour}`}, `${look(name).dash ? "┄" : "━"} ${name}`)));
+
+fill();
+page.replaceChildren(
+  element("h1", {}, document.title),
+  ...DATA.headline.map(text => element("p", {}, text)),
+  ...(DATA.rows.length > 12 ? [filter] : []),
+  element("div", {class: DATA.rows.length > 30 ? "table long" : "table"}, element("table", {id: "ranking"}, element("thead", {}, element("tr", {}, ...heads)), body)),
+  told,
+  ...(NAMES.length ? [element("div", {class: "bar"}, element("label", {class: "quiet"}, DATA.choose, axis), element("div", {}, ...toggles)), host]
+    : [element("p", {class: "quiet"}, DATA.without)]),
+  element("details", {open: true}, element("summary", {}, "How to read it"), ...DATA.reading.map(text => element("p", {class: "quiet"}, text))),
+  element("details", {}, element("summary", {}, "Versions"), element("table", {}, element("tbody", {}, ...Object.entries(DATA.versions).map(([name, version]) =>
+    element("tr", {}, element("th", {scope: "row"}, name), element("td", {}, version)))))),
+);
+if (NAMES.length) drawCurves(AXES[0]);
