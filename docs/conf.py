@@ -31,6 +31,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"  # neither scripts nor fonts from elsewhere
 html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which browsers refuse for files
 html_show_sphinx = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2"},

@@ -1,13 +1,16 @@
 """The reference holds every public name."""
 
 import pkgutil
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from docs.scripts import api
 from tests.helpers.launching import require
 
+ROOT = Path(__file__).parents[2]
 PAGES = sorted(api.PAGES.glob("*.md"))
 
 
@@ -36,3 +39,11 @@ def test_on_the_site_docstrings_take_the_place_of_comments():
     assert ".. autoclass:: d3gd.transports.Transport" in directives
     assert text.startswith("before\n")
     assert text.endswith("\nafter")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_references_in_docstrings_name_something(path):
+    if "torch" in path.parts:
+        require("torch")
+    for name in re.findall(r":(?:attr|class|data|func|meth|mod):`~?(d3gd[\w.]+)`", path.read_text(encoding="utf-8")):
+        assert pkgutil.resolve_name(name) is not None

@@ -6,6 +6,7 @@ import sys
 import zlib
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -61,3 +62,18 @@ def test_the_site_loads_nothing_from_elsewhere(site):
         text = page.read_text(encoding="utf-8")
         assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(?:https?:)?//[^"]+"', text) == [], page
     assert "<math" in (site / "docs/methods/PerronD3GD.html").read_text(encoding="utf-8")
+
+
+def test_search_works_from_disk(site, tmp_path):
+    if not (find_spec("selenium") and which("chromium") and which("chromedriver")):
+        pytest.skip("it needs a browser: apt-get install chromium chromium-driver")
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    from tests.helpers.browsing import browser
+
+    with browser(tmp_path) as driver:
+        driver.get((site / "search.html").as_uri() + "?q=starved")
+        WebDriverWait(driver, 60).until(lambda page: page.find_elements("css selector", "ul.search a"))
+        found = [link.get_attribute("href") for link in driver.find_elements("css selector", "ul.search a")]
+        assert any("docs/explanation/perron-vectors.html" in link for link in found)
+        assert driver.get_log("browser") == []

@@ -1,19 +1,12 @@
 """A browser, and pages in it."""
 
-import shutil
-
 import numpy as np
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 import d3gd
 from d3gd.report import write_report
-
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1200,900"
-)
+from tests.helpers.browsing import browser
 
 
 class Page:
@@ -49,17 +42,8 @@ class Page:
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    driver.set_page_load_timeout(60)
-    driver.set_script_timeout(60)
-    yield driver
-    driver.quit()
+    with browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="session")

@@ -87,7 +87,7 @@ class Local(Around[LocalState]):
 
     References:
         Liu, Lin, Koloskova and Stich, *Decentralized gradient tracking with local steps*, arXiv 2301.01313, 2023: with
-        ``DIGing(combine="after")`` this is their K-GT, :class:`d3gd.KGT`; Douillard et al., *DiLoCo: distributed
+        ``DIGing(combine="after")`` this is their K-GT; Douillard et al., *DiLoCo: distributed
         low-communication training of language models*, arXiv 2311.08105, 2023, for the outer step.
     """
 
