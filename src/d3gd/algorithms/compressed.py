@@ -66,7 +66,7 @@ class Compressed(Around[CompressedState]):
     References:
         Koloskova, Stich and Jaggi, *Decentralized stochastic optimization and gossip algorithms with compressed
         communication*, International Conference on Machine Learning, 2019: with ``DGD(combine="after")`` this is their
-        CHOCO-SGD, :class:`d3gd.CHOCO`, and :math:`\zeta` their consensus step size; Seide, Fu, Droppo, Li and Yu,
+        CHOCO-SGD, and :math:`\zeta` their consensus step size; Seide, Fu, Droppo, Li and Yu,
         *1-bit stochastic gradient descent*, Interspeech, 2014, for error feedback.
     """
 
