@@ -87,6 +87,17 @@ def kinds(state: Any) -> dict[str, str]:
     return found
 
 
+def named_later(state: Any, prefix: str = "") -> list[str]:
+    """Return the prefixes of a state's arrays that are named at run time."""
+    found = []
+    for name, value in zip(state._fields, state, strict=True):
+        if _is_namedtuple(value):
+            found += named_later(value, f"{prefix}{name}.")
+        elif isinstance(value, dict):
+            found.append(f"{prefix}{name}.")
+    return found
+
+
 def restore(template: S, arrays: dict[str, Array], prefix: str = "") -> S:
     """Rebuild a state like ``template`` from the arrays of :func:`flatten`."""
     fields: dict[str, Any] = {}

@@ -31,6 +31,7 @@ LOCAL = {
 }
 CASES = [(name, None, dtype) for name in ALGORITHMS for dtype in ("float64", "float32")]
 CASES += [(name, local, "float64") for name in ALGORITHMS for local in LOCAL]
+CASES += [("PerronD3GD", "int8", "float64")]
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
@@ -41,14 +42,17 @@ def called(name, local, dtype):
 def stacked(name, local):
     """The method of the stacked run, with a schedule."""
     method = ALGORITHMS[name](step_size=halved)
+    if local == "int8":
+        return d3gd.Compressed(method=method, compress=local)
     return method if local is None else d3gd.Local(method=method, optimizer=LOCAL[local][0])
 
 
 def optimizer(model, name, local, transport):
     """The same as an optimizer."""
     net = network(graph(), transport=transport)
-    if local is None:
-        return net, DecentralizedOptimizer(model.parameters(), ALGORITHMS[name](step_size=STEP_SIZE), net)
+    if local not in LOCAL:
+        own = ALGORITHMS[name](step_size=STEP_SIZE)
+        return net, DecentralizedOptimizer(model.parameters(), own, net, compress=local)
     make = partial(LOCAL[local][1], lr=STEP_SIZE)
     return net, DecentralizedOptimizer(model.parameters(), ALGORITHMS[name](step_size=1), net, local=make)
 

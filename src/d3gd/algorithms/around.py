@@ -1,5 +1,6 @@
 """Methods around another method."""
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from d3gd.algorithms.base import Algorithm, Heading, Needs
@@ -61,6 +62,15 @@ class Around(Algorithm[S]):
     def scale(self, net: Network, s: Any) -> Floats | None:
         """Return that of the method."""
         return self.method.scale(net, s.method)
+
+
+def resized(algorithm: Algorithm[Any], step_size: Any) -> Algorithm[Any]:
+    """Return a method with another step size, whatever is around it."""
+    if isinstance(algorithm, Around):
+        around: Algorithm[Any] = replace(algorithm, method=resized(algorithm.method, step_size))  # type: ignore[type-var]
+        return around
+    changed: Algorithm[Any] = replace(algorithm, step_size=step_size)  # type: ignore[type-var]
+    return changed
 
 
 def title(algorithm: Algorithm[Any]) -> str:

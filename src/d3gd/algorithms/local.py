@@ -1,12 +1,12 @@
 """Local optimizers and local steps between exchanges, under any method."""
 
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.around import Around
+from d3gd.algorithms.around import Around, resized
 from d3gd.algorithms.base import Algorithm, Draw, Gradient, Heading
 from d3gd.algorithms.optimizers import AdamW, Momentum, Optimizer
 from d3gd.arrays import Floats
@@ -164,27 +164,28 @@ class Trail:
     Args:
         net: The network.
         heading: Where they go, given gradients.
-        x: Where they start.
-        gamma: The step size of one of them.
-        total: The sum of the directions so far, and their number, to continue from.
+        x: Where they are.
+
+    Attributes:
+        x: Where they are.
+        total: The sum of all directions, each times its step size.
+        size: The sum of the step sizes.
     """
 
-    def __init__(
-        self, net: Network, heading: Heading, x: Floats, gamma: float, total: tuple[Floats, int] | None = None
-    ) -> None:
-        self._net, self._heading, self._gamma = net, heading, gamma
-        self.x = x
-        self.total, self.count = (np.zeros_like(x), 0) if total is None else total
+    def __init__(self, net: Network, heading: Heading, x: Floats) -> None:
+        self._net, self._heading = net, heading
+        self.x, self.total, self.size = x, np.zeros_like(x), 0.0
 
-    def follow(self, d: Floats) -> None:
+    def follow(self, d: Floats, gamma: float) -> None:
         """Take a step along a direction."""
-        self.total, self.count = d if self.count == 0 else self.total + d, self.count + 1
-        self.x = self._net.precise(self.x - self._gamma * (self._heading.factor * d + self._heading.offset))
+        self.total, self.size = self.total + gamma * d, self.size + gamma
+        self.x = self._net.precise(self.x - gamma * (self._heading.factor * d + self._heading.offset))
 
     @property
     def mean(self) -> Floats:
         """The mean of all directions."""
-        return self.total if self.count == 1 else self.total / self.count
+        mean: Floats = self.total / self.size
+        return mean
 
 
 class _Steps:
@@ -215,10 +216,10 @@ class _Steps:
         heading = local.heading(self._net, s, self._k)
         ahead = local.outer * s.outer.q if isinstance(s.outer, Outer) else None
         start = here if ahead is None else self._net.precise(here - local.every * self.gamma * ahead)
-        trail = Trail(self._net, heading, start, self.gamma)
+        trail = Trail(self._net, heading, start)
         for h in range(local.every):
             g = self._gradient() if trail.x is here else self._gradient(trail.x, draw=h)
-            trail.follow(self._direction(trail.x, g, h))
+            trail.follow(self._direction(trail.x, g, h), self.gamma)
         return trail.mean if ahead is None else self._net.precise(trail.mean + ahead / heading.factor)
 
     def _direction(self, x: Floats, g: Floats, h: int) -> Floats:
@@ -243,11 +244,8 @@ class _Times:
 
 def per_exchange(method: Algorithm[Any], every: int) -> Algorithm[Any]:
     """Return a method with the step size of so many local steps."""
-    if every == 1:
-        return method
     size: Any = getattr(method, "step_size", None)
-    changed: Algorithm[Any] = replace(method, step_size=_Times(size, every) if callable(size) else every * size)  # type: ignore[type-var]
-    return changed
+    return method if every == 1 else resized(method, _Times(size, every) if callable(size) else every * size)
 
 
 def require_steerable(method: Algorithm[Any]) -> None:

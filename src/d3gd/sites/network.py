@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from d3gd import weights as weighting
+from d3gd.algorithms.around import resized
 from d3gd.arrays import CSR, Array, Bools, Floats
 from d3gd.conditions import Conditions
 from d3gd.conditions.network import ConditionedNetwork
@@ -162,6 +163,11 @@ class SiteHalo(Halo):
                 'trust = "clip" bounds what a message says, and a compressed one says only what has changed; drop '
                 'compress, or set trust = "all"'
             )
+        if held.keys() - self._copies.keys():
+            raise SettingsError(
+                "this state was saved by an optimizer, without the copies of its neighbours' compressed messages; "
+                "continue without compress, or with a run of d3gd site run --resume"
+            )
         return self._copies
 
     def hold(self, copies: Mapping[str, Array]) -> dict[str, Array]:
@@ -247,7 +253,7 @@ class _Agent(Network):
         if self.rounds.new:
             return self._listened(algorithm, state, max(0, k - since))
         if since and callable(size := getattr(algorithm, "step_size", None)):
-            algorithm = replace(algorithm, step_size=lambda age: size(age + since))
+            algorithm = resized(algorithm, lambda age: size(age + since))
         return algorithm.step(self, gradient, state, max(0, k - since))
 
     def survey(self) -> Survey:

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import torch
 
+from d3gd.algorithms.around import resized
 from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, RecordError, SettingsError
@@ -65,8 +65,7 @@ class Local:
     def current(self, k: int) -> Algorithm[Any] | None:
         """Return the algorithm with the learning rate for its step size; None if that is zero."""
         size = self._size
-        changed: Algorithm[Any] | None = replace(self._algorithm, step_size=size) if size else None  # type: ignore[type-var]
-        return changed
+        return resized(self._algorithm, size) if size else None
 
     def show(self, k: int) -> None:
         """Do nothing: groups belong to the local optimizer."""

@@ -7,9 +7,12 @@ from typing import Any, Literal, overload
 import torch
 
 from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.compressed import Compressed
 from d3gd.algorithms.identity import describe
+from d3gd.algorithms.local import require_steerable
 from d3gd.arrays import Array
 from d3gd.digest import digest
+from d3gd.distributed.compressors import Compressor
 from d3gd.errors import DivergedError, SettingsError
 from d3gd.network import Network
 from d3gd.torch.agreement import EVERY, Agreed, agree
@@ -21,6 +24,7 @@ from d3gd.torch.plain import Plain, sizes
 from d3gd.torch.rows import gathered, unscale, write
 from d3gd.torch.saving import read, saved
 from d3gd.torch.stepping import Steps
+from d3gd.validation import count
 
 
 class DecentralizedOptimizer(torch.optim.Optimizer):
@@ -48,6 +52,10 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         local: Creates an optimizer of PyTorch, given ``params``, e.g. ``lambda p: torch.optim.AdamW(p, lr=1e-3)``. What
             it would add to the parameters takes the place of the algorithm's step size times gradient; the algorithm
             has ``step_size=1``. Groups then have its options, such as ``weight_decay``, and ``lr`` of their own.
+        every: The number of local steps per exchange: the others move this process's model alone, steered by the
+            algorithm as in :class:`d3gd.Local`. A schedule of the algorithm counts exchanges.
+        compress: How messages are compressed, as in :class:`d3gd.Compressed`: ``"int8"``, ``"bf16"``,
+            ``"topk:0.01"``, or a compressor of your own; by default not at all.
 
     Attributes:
         algorithm: The method.
@@ -85,10 +93,17 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         *,
         same_start: bool = True,
         local: Make | None = None,
+        every: int = 1,
+        compress: str | Compressor | None = None,
     ) -> None:
         transport = network.halo.transport
         with transport.together():
+            if count("every", every, least=1) > 1:
+                require_steerable(algorithm)
+            if compress is not None:
+                algorithm = Compressed(method=algorithm, compress=compress)
             require_one_agent(algorithm, network)
+            self.every = every
             network.permit(algorithm.needs)
             self._source: Plain | Local = Plain(algorithm) if local is None else Local(algorithm, local, params)
             super().__init__(self._source.groups(params), self._source.defaults)
@@ -101,7 +116,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
                 network.follow(self._model.parameters)
         given, dim = network.given, self._model.dim
         plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, dim]
-        plan += [str(network.dtype), same_start, len(self.param_groups)]
+        plan += [str(network.dtype), same_start, len(self.param_groups), every]
         plan += self._source.plan()
         transport.require_same(
             digest(*plan), "an algorithm, network, local optimizer, or number, groups or precision of parameters"
@@ -109,7 +124,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         x0 = self._model.start(network.dtype)
         if same_start:
             x0 = network.halo.first(x0)
-        self._steps = Steps(algorithm, network, self._model, self._source, x0)
+        self._steps = Steps(algorithm, network, self._model, self._source, x0, every)
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -135,7 +150,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         """
         self._steps.require_whole()
         self._model.require_untouched(self.param_groups, self._steps.point, thorough=self.iteration % EVERY == 0)
-        k = self.iteration - self.skipped
+        k = self._exchanges
         algorithm = self._source.current(k)
         agreed = self._agreed()
         if agreed.finished:
@@ -154,15 +169,20 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             raise
         self.status = "running"
         self.iteration += 1
-        self._source.show(self.iteration - self.skipped)
+        self._source.show(self._exchanges)
         return losses[0] if losses else None
+
+    @property
+    def _exchanges(self) -> int:
+        """The number of exchanges so far, the iterations of the algorithm."""
+        return (self.iteration - self.skipped) // self.every
 
     def _begun(self, k: int) -> tuple[Any, int]:
         """Return the algorithm of the iteration that begins, and its number: a site may have left some out."""
         begun = self.network.begin(k)
         self._steps.renew()
         if begun != k:
-            self.iteration = begun + self.skipped
+            self.iteration = begun * self.every + self.skipped
             self._source.show(begun)
         return self._source.current(begun), begun
 
@@ -232,7 +252,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         transport = self.network.halo.transport
         agree(transport, "loads a state", 0, [0.0] * len(self.param_groups))
         with transport.together():
-            arrays, local = read(state_dict, self._saved(), local=self.local is not None)
+            arrays, local = read(state_dict, self._saved(), self._steps.memory, local=self.local is not None)
         transport.require_same(arrays["version"].tobytes().hex(), "a state of a version of d3gd")
         agree(transport, "loads a state", int(arrays["iteration"]), arrays["lr"].tolist())
         with transport.together():
@@ -256,7 +276,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
     def _saved(self) -> dict[str, Array]:
         counts = {"agent": self.agent, "iteration": self.iteration, "skipped": self.skipped}
-        return saved(self._steps.memory, counts | {"bytes_sent": self.network.bytes_sent}, self.param_groups)
+        counts |= {"bytes_sent": self.network.bytes_sent}
+        return saved(self._steps.memory, counts, self.param_groups) | self._steps.saved()
 
     def _agreed(self) -> Agreed:
         """Compare with the other ranks where it is due, and undo a loss scale."""

@@ -1,12 +1,12 @@
 """Gradient steps: the step size is the algorithm's, and groups of parameters show it."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
+from d3gd.algorithms.around import resized
 from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import Array
 from d3gd.errors import SettingsError
@@ -80,8 +80,7 @@ class Plain:
             )
         if shown == {0.0}:
             return None
-        changed: Algorithm[Any] = replace(self._algorithm, step_size=shown.pop())  # type: ignore[type-var]
-        return changed
+        return resized(self._algorithm, shown.pop())
 
     def show(self, k: int) -> None:
         """Show the step size of the algorithm's own schedule in the groups."""

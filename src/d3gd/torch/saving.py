@@ -8,7 +8,7 @@ import torch
 
 from d3gd import __version__
 from d3gd.arrays import Array
-from d3gd.state import flatten, restore
+from d3gd.state import flatten, named_later, restore
 from d3gd.torch.checks import require_fitting, require_local, require_same_agent
 from d3gd.torch.local import PREFIX
 from d3gd.torch.plain import sizes
@@ -28,18 +28,21 @@ def saved(memory: Any, counts: dict[str, int], groups: Sequence[dict[str, Any]])
 
 
 def read(
-    state_dict: dict[str, torch.Tensor], own: dict[str, Array], *, local: bool
+    state_dict: dict[str, torch.Tensor], own: dict[str, Array], memory: Any, *, local: bool
 ) -> tuple[dict[str, Array], dict[str, torch.Tensor]]:
     """Return the arrays of a state, and the tensors of a local optimizer in it; raise an error if they do not fit.
 
     Args:
         state_dict: The state, as named tensors.
         own: The arrays that the optimizer would save itself.
+        memory: The algorithm's state; its arrays that are named at run time need not be there yet.
         local: Whether it has a local optimizer.
     """
     theirs = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
     arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in state_dict.keys() - theirs.keys()}
-    require_fitting(arrays, {name: torch.tensor(array).numpy() for name, array in own.items()})
+    later = tuple(_PREFIX + prefix for prefix in named_later(memory))
+    fixed = {name: array for name, array in arrays.items() if not name.startswith(later)}
+    require_fitting(fixed, {name: torch.tensor(own[name]).numpy() for name in own if not name.startswith(later)})
     require_same_agent(int(arrays["agent"]), int(own["agent"]))
     require_local(found=bool(theirs), wanted=local)
     return arrays, theirs
@@ -47,4 +50,4 @@ def read(
 
 def restored(memory: S, arrays: dict[str, Array]) -> S:
     """Return an algorithm's state like ``memory`` from the arrays of :func:`saved`."""
-    return restore(memory, {name: arrays[_PREFIX + name] for name in flatten(memory)})
+    return restore(memory, {name.removeprefix(_PREFIX): array for name, array in arrays.items()})

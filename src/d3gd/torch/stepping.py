@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from d3gd.algorithms.around import resized
 from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import Array, Floats
 from d3gd.engine.checks import require_state
 from d3gd.engine.gradients import Gradients
 from d3gd.errors import D3GDError
 from d3gd.network import Network
-from d3gd.torch import slices
+from d3gd.torch import between, slices
 from d3gd.torch.checks import require_computable, require_finite
 from d3gd.torch.local import Local
 from d3gd.torch.model import Model
@@ -31,13 +32,14 @@ class Steps:
         model: The parameters.
         source: Where displacements come from.
         x0: The model before the first iteration.
+        every: The number of local steps per exchange.
 
     Attributes:
         memory: The state.
     """
 
     def __init__(
-        self, algorithm: Algorithm[Any], net: Network, model: Model, source: Plain | Local, x0: Floats
+        self, algorithm: Algorithm[Any], net: Network, model: Model, source: Plain | Local, x0: Floats, every: int = 1
     ) -> None:
         self._algorithm, self._net, self._model, self._source = algorithm, net, model, source
         # As in d3gd.run, one thread keeps results bitwise equal; coordinate-wise methods do not use BLAS.
@@ -45,19 +47,27 @@ class Steps:
         with self._blas.limit(limits=1, user_api="blas"):
             self.memory = algorithm.init(net, x0)
         require_state(algorithm, net, self.memory, model.dim, type(algorithm).__name__, "init")
-        self._cuts = slices.bounds(algorithm, net, model.dim)
+        self._every = every
+        self._cuts = slices.bounds(algorithm, net, model.dim) if every == 1 else [0, model.dim]
         self._torn = False
         self._keep(self.memory)
 
     @property
     def point(self) -> Floats:
-        """The model."""
-        return self._algorithm.point(self.memory)
+        """The model, after the last local step."""
+        return self._algorithm.point(self.memory) if self._every == 1 else self._so_far.x
+
+    def saved(self) -> dict[str, Array]:
+        """Return the local steps since the last exchange as arrays, if there may be any."""
+        return {} if self._every == 1 else self._so_far.arrays()
 
     def load(self, arrays: dict[str, Array]) -> None:
         """Continue from the arrays of a saved state."""
         self._keep(restored(self.memory, arrays))
         self._torn = False
+        if self._every > 1:
+            self._so_far = between.continued(arrays)
+            self._model.write(self.point)
 
     def renew(self) -> None:
         """Start the method again from the model if the network has changed."""
@@ -71,7 +81,7 @@ class Steps:
             self.memory = slices.separate(memory, self._model.dim)
             self._model.share(self.point, self._cuts)
         else:
-            self.memory = memory
+            self.memory, self._so_far = memory, between.begun(self._algorithm.point(memory))
             self._model.write(self.point)
 
     @property
@@ -109,12 +119,35 @@ class Steps:
         """
         one = nullcontext() if algorithm.coordinatewise else self._blas.limit(limits=1, user_api="blas")
         with one, np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # divergence shows in the numbers
-            (self._take_slices if self._sliced else self._take_whole)(algorithm, k, closure, losses, idle)
+            take = self._take_local if self._every > 1 else self._take_slices if self._sliced else self._take_whole
+            take(algorithm, k, closure, losses, idle)
         if closure is not None and not losses and not idle:
             self.direction(closure, losses, k)  # a caller expects its closure to be called
-        if k == 0:
+        if k == 0 and (self._every == 1 or self._so_far.steps == 0):
             name = type(algorithm).__name__
             require_state(algorithm, self._net, self.memory, self._model.dim, name, "step")
+
+    def _take_local(
+        self,
+        algorithm: Algorithm[Any],
+        k: int,
+        closure: Callable[[], float] | None,
+        losses: list[float],
+        idle: bool,
+    ) -> None:
+        """Take a local step, and after the last of them exchange."""
+        so_far = self._so_far
+        d = np.zeros_like(so_far.x) if idle else self.direction(closure, losses, k).whole()
+        so_far = between.followed(algorithm, self._net, self.memory, k, so_far, d, self._every)
+        if so_far.steps == self._every:
+            whole = resized(algorithm, so_far.size)
+            memory = self._net.take(whole, between.Mean(so_far), self.memory, k)
+            so_far = between.begun(whole.point(memory))
+        else:
+            memory = self.memory
+        require_finite(is_finite(so_far.x), k)
+        self.memory, self._so_far = memory, so_far
+        self._model.write(self.point)
 
     def _take_slices(
         self,

@@ -1,0 +1,132 @@
+"""Local steps and compressed messages of an optimizer: the iterates of a stacked run, states, and what does not fit."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import d3gd
+from d3gd.errors import SettingsError
+from d3gd.torch import DecentralizedOptimizer, network
+from d3gd.transports.threads import on_threads
+
+AGENTS, EVERY, STEPS, SAVED = 3, 4, 20, 10
+GRAPH = d3gd.Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0), (0, 2)])
+PARTS = [
+    (np.random.default_rng(agent).normal(size=(8 + agent, 5)), np.arange(8 + agent) % (agent + 2))
+    for agent in range(AGENTS)
+]
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Linear(5, 4).double()
+
+
+def trained(transport, made, steps, state=None):
+    """The models after each step, and the optimizer's state."""
+    net = model()
+    opt = made(net.parameters(), network=network(GRAPH, transport=transport))
+    if state is not None:
+        opt.load_state_dict(state[opt.agent])
+    X, y = (torch.tensor(part) for part in PARTS[opt.agent])
+    path = []
+    for _ in range(steps):
+        opt.zero_grad()
+        cross_entropy(net(X), y).backward()
+        opt.step()
+        path.append(nn.utils.parameters_to_vector(net.parameters()).detach().numpy().copy())
+    return np.array(path), opt.state_dict(), opt.network.bytes_sent
+
+
+CASES = {
+    "every": ({"every": EVERY}, {}, None),
+    "compress": ({}, {"compress": "int8"}, None),
+    "both": ({"every": EVERY}, {"compress": "topk:0.3"}, None),
+    "both, momentum": ({"every": EVERY}, {"compress": "bf16"}, 0.5),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "method"), [*((case, d3gd.PerronD3GD) for case in CASES), ("both, momentum", d3gd.FROST)]
+)
+def test_it_follows_the_stacked_run_and_resumes_to_the_bit(case, method):
+    every, compress, momentum = CASES[case]
+    made = partial(DecentralizedOptimizer, algorithm=method(step_size=0.05), **every, **compress)
+    stacked = method(step_size=0.05)
+    if momentum is not None:
+        sgd = partial(torch.optim.SGD, lr=0.05, momentum=momentum)
+        made = partial(DecentralizedOptimizer, algorithm=method(step_size=1), local=sgd, **every, **compress)
+    if every or momentum is not None:
+        stacked = d3gd.Local(method=stacked, optimizer=momentum and d3gd.Momentum(momentum=momentum), **every)
+    stacked = d3gd.Compressed(method=stacked, **compress) if compress else stacked
+    found = on_threads(AGENTS, lambda rank: trained(rank, made, STEPS))
+    problem = d3gd.problems.torch_module(model(), PARTS, loss=cross_entropy)
+    rounds = STEPS // every.get("every", 1)
+    expected = d3gd.run(stacked, GRAPH, problem, iterations=rounds, metrics=["bytes"])
+    np.testing.assert_allclose([path[-1] for path, _, _ in found], expected.x, rtol=0, atol=1e-11)
+    assert sum(sent for *_, sent in found) == expected.metrics["bytes"][-1]
+    half = on_threads(AGENTS, lambda rank: trained(rank, made, SAVED))  # in the middle of a round
+    states = [state for _, state, _ in half]
+    rest = on_threads(AGENTS, lambda rank: trained(rank, made, STEPS - SAVED, states))
+    for (path, *_), (again, *_) in zip(found, rest, strict=True):
+        assert np.array_equal(path[SAVED:], again)
+
+
+def test_between_exchanges_nothing_is_sent_and_schedulers_may_move():
+    def train(rank):
+        net = model()
+        opt = DecentralizedOptimizer(
+            net.parameters(), d3gd.PerronD3GD(step_size=0.1), network(GRAPH, transport=rank), every=3
+        )
+        schedule = torch.optim.lr_scheduler.StepLR(opt, 2, gamma=0.5)
+        X, y = (torch.tensor(part) for part in PARTS[opt.agent])
+        sent = []
+        for _ in range(6):
+            opt.zero_grad()
+            cross_entropy(net(X), y).backward()
+            opt.step()
+            schedule.step()
+            sent.append(opt.network.bytes_sent)
+        return sent
+
+    for sent in on_threads(AGENTS, train):
+        assert sent[0] == sent[1] < sent[2] == sent[3] == sent[4] < sent[5]
+
+
+def test_its_limit_is_that_of_all_data():
+    """Agents with labels of their own, eight local steps and int8: the common model is that of pooled data."""
+
+    def train(rank):
+        net = model()
+        made = DecentralizedOptimizer(
+            net.parameters(), d3gd.PerronD3GD(step_size=0.2), network(GRAPH, transport=rank), every=8, compress="int8"
+        )
+        X, y = (torch.tensor(part) for part in PARTS[made.agent])
+        for _ in range(800):
+            made.zero_grad()
+            loss = cross_entropy(net(X), y) + 0.1 * sum(p.square().sum() for p in net.parameters())
+            loss.backward()
+            made.step()
+        return net
+
+    nets = on_threads(AGENTS, train)
+    for net in nets:
+        loss = sum(cross_entropy(net(torch.tensor(X)), torch.tensor(y)) for X, y in PARTS) / AGENTS
+        loss = loss + 0.1 * sum(p.square().sum() for p in net.parameters())
+        slopes = torch.autograd.grad(loss, list(net.parameters()))
+        assert max(float(slope.abs().max()) for slope in slopes) < 1e-9
+
+
+def test_mistakes_are_told():
+    alone = partial(DecentralizedOptimizer, model().parameters(), network=network(d3gd.graphs.complete(1)))
+    for make, message in [
+        (partial(alone, d3gd.PULMDGD(step_size=0.1), every=2), "says nothing of where its agents head"),
+        (partial(alone, d3gd.DiDGD(step_size=0.1), every=0), "every = 0"),
+        (partial(alone, d3gd.DiDGD(step_size=0.1), compress="zip"), "compress = 'zip'"),
+    ]:
+        with pytest.raises(SettingsError, match=message):
+            make()
