@@ -12,8 +12,8 @@ _START = """# Commands
 What `--help` prints, in one place. [Commands and settings files](../tutorial/commands.md) shows them at work;
 `make pages` writes this page from the code.
 
-Exit codes: 0 done, 2 invalid input, 3 diverged, 130 interrupted. An error is one line that says what was found and
-what is allowed."""
+Exit codes: 0 done, 1 a run of a sweep failed, 2 invalid input, 3 diverged, 130 interrupted. An error is one line that
+says what was found and what is allowed."""
 
 
 def found() -> Iterator[tuple[str, Any]]:

@@ -181,7 +181,7 @@ def index() -> str:
         "gradient. *Numbers per link* is what a link carries per iteration, with d the length of a model and n the",
         "number of agents, on a network where every message arrives. It includes neither surveys at the start nor the",
         "floods of PerronD3GD's planned rule; ACGT sends nothing on pruned links. *Agents must know* is explained in",
-        "[compare.md](../howto/compare.md#how-to-read-the-table); which method to use, in the",
+        "[comparing methods](../howto/compare.md#how-to-read-the-table); which method to use, in the",
         "[README](../../README.md#which-method).",
         "",
         "`make pages` writes these pages from the docstrings and the comparisons.",

@@ -40,8 +40,15 @@ kind = "D3GD"
 step_size = 0.1
 ```
 
-Files are looked for beside the settings file. A `seed` in a table overrides the one above it. A step size that
-decays is a table: `{start = 0.1, power = 0.5, over = 100}` is 0.1 / (1 + k / 100)^0.5 at iteration k.
+A `seed` in a table overrides the one above it. A step size that decays is a table:
+`{start = 0.1, power = 0.5, over = 100}` is 0.1 / (1 + k / 100)^0.5 at iteration k.
+
+Files are looked for beside the settings file. A file of links is CSV with the columns `source` and `target`, numbers or
+names, and maybe `weight`: $A_{ij}$ for the link from j to i. What is left to 1 is the agent's weight on itself, unless
+a row from the agent to itself gives it; no row may sum to more than 1.
+
+Only regular files are read: text up to 64 MiB (2 MiB of settings), arrays up to 1 GiB, unpacked or not. Networks have
+up to 10,000,000 agents and 268,435,456 links.
 
 ## Outside the tables"""
 

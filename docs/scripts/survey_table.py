@@ -1,4 +1,4 @@
-"""The table of docs/howto/distributed.md on what it costs agents to find out the whole network.
+"""The table of docs/explanation/discovery.md on what it costs agents to find out the whole network.
 
 python -m docs.scripts.survey_table (seconds).
 """
@@ -37,7 +37,7 @@ def main() -> None:
         "|" + 7 * "---|",
     ]
     rows = [row(name, graph(n)) for name, graph in GRAPHS.items() for n in SIZES]
-    between.write("howto/distributed.md", "survey", "\n".join([*header, *rows]))
+    between.write("explanation/discovery.md", "survey", "\n".join([*header, *rows]))
 
 
 if __name__ == "__main__":
