@@ -53,7 +53,7 @@ def test_sites_are_made_run_and_collected(d3gd, tmp_path, monkeypatch):
     assert "completed at iteration 20" in found.out
     assert "one of 2 sites with 2 links" in found.err
     told = d3gd("site", "status", "sites/a/site.toml")
-    assert told.out.startswith("a: iteration 20 of 20")
+    assert told.out.startswith("a: iteration 20 of 20, 2 sites")
     assert "b (heard and hears it): iteration 20" in told.out
     again = d3gd("site", "run", "sites/a/site.toml")
     assert again.code == 2

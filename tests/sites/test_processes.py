@@ -15,7 +15,7 @@ import d3gd
 from d3gd.result import Result
 from d3gd.sites.settings import load
 from tests.helpers.launching import ROOT
-from tests.helpers.sites import SIX, folders
+from tests.helpers.sites import SIX, folders, without
 
 pytestmark = pytest.mark.xdist_group("launches")
 WAIT = 120
@@ -124,3 +124,62 @@ def test_a_stopped_site_leaves_a_checkpoint_and_rejoins_the_others_at_their_iter
         for name in "abc":
             assert sites[name].stop(signal.SIGINT) == 130
         assert c.checkpoint() > alone
+
+
+SCRIPT = """
+import signal, sys
+import numpy as np
+import d3gd
+
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(9))
+with d3gd.sites.connect() as network:
+    own = np.full((1, 2), float(network.agents[0]))
+    network.begin(0)
+    print("mixed", network.mix(network.a0, network.exchange(x=own).x).tolist(), sys.argv[1:], flush=True)
+if network.agents[0]:
+    signal.pause()
+sys.exit(7)
+"""
+
+
+def test_a_file_that_names_a_script_starts_it_with_its_signals_and_its_exit_code(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    files = folders(tmp_path, [("a", "b"), ("b", "a")], more='patience = inf\nscript = "train.py"')
+    with started({}) as sites:
+        sites |= {name: Site(path).start("--resume") for name, path in files.items()}
+        assert sites["a"].process.wait(WAIT) == 7, sites["a"].log()
+        assert "mixed [[0.5, 0.5]] ['--resume']" in sites["a"].log()
+        until(lambda: "mixed" in sites["b"].log(), "b has not trained")
+        assert sites["b"].stop(signal.SIGTERM) == 9
+    (files["a"].parent / "train.py").unlink()
+    with started({"a": files["a"]}) as sites:
+        assert sites["a"].process.wait(WAIT) == 2
+        assert "which site.toml names as its script; put it there" in sites["a"].log()
+
+
+def test_a_site_joins_and_another_leaves_for_good_and_comes_back(tmp_path):
+    ways = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("a", "d")]
+    files = folders(tmp_path, [*ways, *[way[::-1] for way in ways]], iterations=100_000, more="patience = 0.5")
+    for path in files.values():
+        path.write_text(path.read_text().replace("forget = 60.0", "forget = 4.0"))
+    whole = {name: files[name].read_text() for name in "ac"}
+    for name in "ac":
+        files[name].write_text(without(whole[name], "d"))
+    with started({name: files[name] for name in "abc"}) as sites:
+        until(lambda: all(site.iteration() > 0 for site in sites.values()), "they did not begin")
+        for name in "ac":
+            files[name].write_text(whole[name])
+            sites[name].process.send_signal(signal.SIGHUP)
+        sites["d"] = Site(files["d"]).start()
+        for name in "abc":
+            until(lambda name=name: "d joined; now 4 sites" in sites[name].log(), name)
+        until(lambda: "starting from the models of" in sites["d"].log(), sites["d"].log())
+        assert sites["b"].stop(signal.SIGKILL) == -signal.SIGKILL
+        for name in "ac":
+            until(lambda name=name: "b: no sign of life for 4 s: dropped" in sites[name].log(), name)
+        until(lambda: "b left; now 3 sites with 6 links: a, c, d" in sites["d"].log(), sites["d"].log())
+        sites["b"].start("--resume")
+        until(lambda: "b joined; now 4 sites" in sites["d"].log(), sites["d"].log())
+        until(lambda: "going on there" in sites["b"].log(), sites["b"].log())
+        for site in sites.values():
+            assert site.stop(signal.SIGTERM) == 143, site.log()

@@ -1,4 +1,4 @@
-"""Run it: ``python -m tests.soak --minutes 10``."""
+"""Run it: ``python -m tests.soak --minutes 10``; as root on Linux, with a network namespace per site."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ from d3gd.sites.settings import load
 from tests.helpers.launching import ROOT
 from tests.helpers.ports import ports
 from tests.helpers.sites import folders
-from tests.soak import proxy
+from tests.soak import namespaces, proxy
 
 NAMES = "abcdefgh"
 EDGES = [(NAMES[i], NAMES[(i + hop) % 8]) for i in range(8) for hop in (1, 3)]
@@ -31,11 +31,13 @@ ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH"
 
 
 class Site:
-    def __init__(self, path):
+    def __init__(self, path, network):
         self.path, self.starts, self.process, self.back = path, 0, None, None
+        self._network = network
 
     def start(self):
         words = [sys.executable, "-m", "d3gd", "site", "run", self.path.name, *["--resume"] * (self.starts > 0)]
+        words = self._network.command(self.path.parent.name, words)
         with (self.path.parent / "log.txt").open("a") as log:
             own = {**os.environ, **ENVIRONMENT}
             self.process = subprocess.Popen(words, cwd=self.path.parent, env=own, stdout=log, stderr=log)
@@ -62,13 +64,29 @@ def through_proxy(files):
     return lines
 
 
+def network(files, seed):
+    """The worst network that this machine allows."""
+    if not namespaces.possible():
+        return proxy.Proxy(through_proxy(files), seed)
+    found = namespaces.Namespaces(NAMES, seed)
+    plans = {name: load(path) for name, path in files.items()}
+    for path in files.values():
+        text = path.read_text()
+        for name, plan in plans.items():
+            port = plan.settings.bind.rsplit(":", 1)[1]
+            text = text.replace(f'"tcp://127.0.0.1:{port}"', f'"tcp://{found.address[name]}:{port}"')
+        path.write_text(text)
+    return found
+
+
 def soak(minutes, folder, seed):
     total = round(60 * minutes * RATE)
     files = folders(folder, EDGES, iterations=total, more=f"patience = {PATIENCE}\ncheckpoint_every = 20")
     for path in files.values():
         path.write_text(path.read_text().replace("connect = 60.0", "connect = 300.0"))
-    bad = proxy.Proxy(through_proxy(files), seed)
-    sites, chance = {name: Site(path) for name, path in files.items()}, random.Random(seed)
+    bad = network(files, seed)
+    print(f"between sites: {bad.kind}", flush=True)
+    sites, chance = {name: Site(path, bad) for name, path in files.items()}, random.Random(seed)
     across = [(a, b) for a in NAMES for b in NAMES if (a in HALVES[0]) != (b in HALVES[0])]
     kills, began, next_kill, partition = 0, time.monotonic(), 15.0, None
     for site in sites.values():
@@ -110,7 +128,7 @@ def soak(minutes, folder, seed):
                 site.process.kill()
                 site.process.wait()
         bad.close()
-    return files, {name: site.process.returncode for name, site in sites.items()}, kills, bad.broken, total
+    return files, {name: site.process.returncode for name, site in sites.items()}, kills, bad.harm(), total
 
 
 def rounds(path):
@@ -157,8 +175,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that no site is left behind
     folder = given.folder or Path(tempfile.mkdtemp(prefix="soak-"))
     folder.mkdir(parents=True, exist_ok=True)
-    files, codes, kills, broken, total = soak(given.minutes, folder, given.seed)
-    print(f"{total} iterations, {kills} processes killed, {broken} connections broken; exit codes {codes}")
+    files, codes, kills, harm, total = soak(given.minutes, folder, given.seed)
+    print(f"{total} iterations, {kills} processes killed, {harm}; exit codes {codes}")
     if any(codes.values()):
         raise SystemExit(f"not all sites ended well; see {folder}")
     facts = compared(files, total)

@@ -19,6 +19,8 @@ class Proxy:
         seed: Of what goes wrong.
     """
 
+    kind = "loopback, through a proxy"
+
     def __init__(self, lines, seed=0):
         self._lines, self._random = lines, random.Random(seed)
         self._cut = set()
@@ -29,6 +31,13 @@ class Proxy:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._ready.wait(10)
+
+    def command(self, name, words):
+        """The words that run a command at a site."""
+        return words
+
+    def harm(self):
+        return f"{self.broken} connections broken"
 
     def cut(self, pairs):
         """Break some lines, and keep them broken until the next call."""

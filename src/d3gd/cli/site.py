@@ -87,7 +87,8 @@ def run(
     """Run a site, from its file into its folder.
 
     It waits for the others, trains with them, and ends with its own model. After a stop or a crash, --resume rejoins
-    the others at their iteration. Exit code 3 means that the run diverged.
+    the others at their iteration. Exit code 3 means that the run diverged. If the file names a script, this command
+    becomes it: d3gd.sites.connect() finds the file, --resume is passed on, the exit code is the script's.
 
     \b
     Examples:
@@ -97,10 +98,13 @@ def run(
     from d3gd.cli import screens
     from d3gd.distributed.interrupts import TerminatedError
     from d3gd.runs import folder as layout
+    from d3gd.sites import script
     from d3gd.sites.run import run as run_site
     from d3gd.sites.settings import load
 
     plan = load(file)
+    if plan.settings.script is not None:
+        script.start(plan, plan.settings.script, resume=resume)
     if not (resume and layout.is_started(plan.folder)):
         layout.require_free(plan.folder)
         if resume:

@@ -18,14 +18,14 @@ __all__ = ["connect"]
 
 
 @contextmanager
-def connect(path: str | Path, *, algorithm: Any = None) -> "Iterator[Network]":
+def connect(path: str | Path | None = None, *, algorithm: Any = None) -> "Iterator[Network]":
     """Join the training that a site's file describes; return this site's agent, for an optimizer.
 
     It waits for the other sites, for as long as the file's ``connect``, and stays until they have this site's last
     messages.
 
     Args:
-        path: The site's file; see ``d3gd site init``.
+        path: The site's file; see ``d3gd site init``. By default that with which ``d3gd site run`` started this script.
         algorithm: The method, compared with the other sites'; by default that of the file.
 
     Yields:
@@ -46,13 +46,21 @@ def connect(path: str | Path, *, algorithm: Any = None) -> "Iterator[Network]":
         import zmq  # noqa: F401
     except ImportError as error:
         raise SettingsError(f"sites need pyzmq ({error}); install it with: pip install 'd3gd[sites]'") from None
+    from d3gd.runs import files
+    from d3gd.sites import script
     from d3gd.sites.reload import rereading
     from d3gd.sites.run import part
     from d3gd.sites.session import joined
     from d3gd.sites.settings import load
+    from d3gd.sites.status import Reporter
 
-    file = load(path)
-    with joined(file, algorithm) as session, rereading(file, session):
+    file = load(script.given(path))
+    files.make_folder(file.folder)
+    with (
+        joined(file, algorithm) as session,
+        Reporter(session, file.folder),
+        rereading(file, session),
+    ):
         try:
             yield session.network()
         except BaseException:

@@ -1,6 +1,7 @@
 """Folders for the sites of a network, to hand out: from a list of links with addresses."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +91,7 @@ def write_sites(
     pairs = [(index[link.source], index[link.target]) for link in links]
     Digraph.from_edges(len(names), pairs, names).require_strongly_connected()
     common, parts = _template(template)
+    script = _script(template, common.get("script"))
     pairs_of_keys = {} if public is not None else {name: keyring.generate() for name in names}
     known = dict(public or {name: pair.public for name, pair in pairs_of_keys.items()})
     if absent := [name for name in names if name not in known]:
@@ -98,6 +100,7 @@ def write_sites(
     texts: dict[str, str] = {}
     for name in names:
         own = SiteSettings(name=name, session=session, key=SECRET, bind=_bind(_addresses(links).get(name)), **common)
+        own = own if own.script is None else replace(own, script=Path(own.script).name)
         groups = [
             tuple(
                 Contact(other, known[other], dialled.get((name, other)))
@@ -111,6 +114,8 @@ def write_sites(
     for name, text in texts.items():
         folder = files.make_folder(out / name)
         files.write_atomically(folder / FILE, text.encode())
+        if script is not None:
+            files.write_atomically(folder / Path(common["script"]).name, script)
         if name in pairs_of_keys:
             keyring.write_secret(folder / SECRET, pairs_of_keys[name])
     return [out / name for name in names]
@@ -164,6 +169,13 @@ def _template(path: Path) -> tuple[dict[str, Any], dict[str, Table]]:
             raise SettingsError(f"{path.name}: {name} differs from site to site; leave it out here")
     allowed = {name: kind for name, kind in keys_of(SiteSettings).items() if name not in _OWN}
     return checked(content, allowed, f"{path.name}:", also=["[problem]", "[algorithm]"]), parts
+
+
+def _script(template: Path, name: str | None) -> bytes | None:
+    """Return the script that a template names, next to it, for all sites' folders."""
+    if name is None:
+        return None
+    return reading.content(template.parent / name, f"the script that {template.name} names", error=SettingsError)
 
 
 def _whole(address: str) -> str:

@@ -194,7 +194,11 @@ class Rounds:
             self.hub.wait(lambda: self._complete(place), usual - took)
 
     def _complete(self, place: Place) -> bool:
-        return all(place in peer.box for peer in self.hub.sources())
+        return all(place in peer.box for peer in self._heard())
+
+    def _heard(self) -> list[Peer]:
+        """Return the sources that have not been dropped."""
+        return [peer for peer in self.hub.sources() if peer.name not in self._gone]
 
     def _awaited(self, place: Place) -> Sequence[Peer]:
         """Return the sources whose message is still to come; raise an error if it cannot come and must."""
@@ -264,9 +268,8 @@ class Rounds:
 
     def _taken(self, place: Place, wanted: Sequence[messages.Spec]) -> dict[str, Mapping[str, Array]]:
         found: dict[str, Mapping[str, Array]] = {}
-        now, free = time.monotonic(), self.waiting.pace == "free"
-        for peer in self.hub.sources():
-            held = None if free and self._lost(peer, now) else self.hub.take(peer, place)
+        for peer in self._heard():
+            held = self.hub.take(peer, place)
             told = messages.describe(held or {})
             if held and told != tuple(wanted):
                 self.hub.drop(peer, f"arrays {_named(told)} where {_named(wanted)} were expected")

@@ -15,7 +15,6 @@ from d3gd.engine import execute
 from d3gd.engine.checks import require_declared
 from d3gd.engine.recorder import Recorder
 from d3gd.engine.setup import Setup, runaway, starting_models
-from d3gd.errors import SettingsError
 from d3gd.metrics import Metric, Snapshot
 from d3gd.problems import Problem
 from d3gd.result import Result
@@ -26,7 +25,6 @@ from d3gd.sites.reload import rereading
 from d3gd.sites.session import Session, joined
 from d3gd.sites.settings import SiteFile
 from d3gd.sites.status import Reporter
-from d3gd.validation import shown
 
 _CHECKPOINT = 32  # iterations between checkpoints: neighbours can repeat about twice as many
 _FAREWELL = 60.0  # seconds that a finished site waits for listeners that may still need its last messages
@@ -76,11 +74,6 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
         resume: Whether to continue from the newest checkpoint.
         progress: Whether to show a progress bar; by default on a terminal only.
     """
-    if file.settings.script is not None:
-        raise SettingsError(
-            f"{file.path} names a script that trains; start that, python {shown(file.settings.script)[1:-1]}; it calls "
-            "d3gd.sites.connect"
-        )
     algorithm = file.algorithm()
     with (
         joined(file, algorithm) as session,

@@ -8,8 +8,9 @@ from typing import Any
 def lines(facts: dict[str, Any]) -> Iterator[str]:
     """Yield the lines that show a status."""
     age = time.time() - facts["time"]
+    of = f" of {facts['iterations']}" if facts["iterations"] else ""  # a script may not say
     yield (
-        f"{facts['site']}: iteration {facts['iteration']} of {facts['iterations']}, waited {facts['waited']:.1f} s, "
+        f"{facts['site']}: iteration {facts['iteration']}{of}, {facts['sites']} sites, waited {facts['waited']:.1f} s, "
         f"{facts['missed']} messages missed; written {age:.0f} s ago"
     )
     for peer in facts["neighbours"]:

@@ -67,6 +67,7 @@ def facts(session: Session) -> dict[str, Any]:
         "time": time.time(),
         "iteration": hub.at,
         "iterations": session.file.settings.iterations,
+        "sites": len(session.rounds.edition.names),
         "waited": session.rounds.waited,
         "missed": session.rounds.missed,
         "neighbours": [

@@ -235,7 +235,7 @@ def test_the_optimizer_trains_between_sites_as_on_ranks(tmp_path):
     from d3gd.transports.threads import on_threads
 
     template = 'kind = "DiDGD"\nstep_size = 0.1'
-    files = folders(tmp_path, algorithm=template, iterations=6, more='patience = inf\nscript = "train.py"')
+    files = folders(tmp_path, algorithm=template, iterations=6, more="patience = inf")
 
     def site(path):
         with d3gd.sites.connect(path) as network:
@@ -257,8 +257,6 @@ def test_a_gradient_that_is_not_finite_stops_its_agent_before_it_reaches_another
         on_threads(2, lambda rank: optimized(d3gd.torch.network(graph, transport=rank), poison=(1, 3)), timeout=1)
 
 
-def test_a_file_that_names_a_script_is_not_run_without_it(tmp_path):
-    template = 'kind = "DiDGD"\nstep_size = 0.1'
-    files = folders(tmp_path, algorithm=template, iterations=6, more='patience = inf\nscript = "train.py"')
-    with pytest.raises(SettingsError, match=r"python train\.py"):
-        run(load(files["a"]))
+def test_connect_needs_a_file():
+    with pytest.raises(SettingsError, match=r"no site's file; .* d3gd site run site\.toml"), d3gd.sites.connect():
+        pass
