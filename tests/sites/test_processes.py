@@ -177,7 +177,7 @@ def test_a_site_joins_and_another_leaves_for_good_and_comes_back(tmp_path):
         assert sites["b"].stop(signal.SIGKILL) == -signal.SIGKILL
         for name in "ac":
             until(lambda name=name: "b: no sign of life for 4 s: dropped" in sites[name].log(), name)
-        until(lambda: "b left; now 3 sites with 6 links: a, c, d" in sites["d"].log(), sites["d"].log())
+        until(lambda: "b left" in sites["d"].log(), sites["d"].log())
         sites["b"].start("--resume")
         until(lambda: "b joined; now 4 sites" in sites["d"].log(), sites["d"].log())
         until(lambda: "going on there" in sites["b"].log(), sites["b"].log())

@@ -110,7 +110,7 @@ def test_a_new_site_starts_from_its_neighbours_models_and_counts_in_the_limit(tm
 
 def test_a_split_network_goes_on_in_both_halves_and_becomes_one_again(tmp_path, sessions, caplog, monkeypatch):
     caplog.set_level("INFO", logger="d3gd.sites")
-    files = sites(tmp_path, 1200, "patience = 0.3")
+    files = sites(tmp_path, 900, "patience = 0.3")
     split, send = [False], CurveWire.send
     halves = {load(path).keys().public: name in "ab" for name, path in files.items()}
 
