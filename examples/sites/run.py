@@ -42,13 +42,18 @@ def prepare(out: Path, *, hosts: bool) -> list[Path]:
     return folders
 
 
+def arguments() -> argparse.ArgumentParser:
+    """Return what the command line may say."""
+    found = argparse.ArgumentParser(description="Four sites on one machine")
+    found.add_argument("--out", type=Path, default=Path("sites"), help="folder for the sites' folders")
+    found.add_argument("--prepare", action="store_true", help="only write the folders")
+    found.add_argument("--hosts", action="store_true", help="with the sites' names as addresses, for containers")
+    return found
+
+
 def main() -> None:
     """Prepare, train, and draw."""
-    arguments = argparse.ArgumentParser(description="Four sites on one machine")
-    arguments.add_argument("--out", type=Path, default=Path("sites"), help="folder for the sites' folders")
-    arguments.add_argument("--prepare", action="store_true", help="only write the folders")
-    arguments.add_argument("--hosts", action="store_true", help="with the sites' names as addresses, for containers")
-    given = arguments.parse_args()
+    given = arguments().parse_args()
     folders = prepare(given.out, hosts=given.hosts)
     if given.prepare:
         return
