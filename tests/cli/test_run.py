@@ -158,6 +158,14 @@ def test_help_teaches_with_an_example(d3gd: Command, command: list[str]) -> None
     assert f"  d3gd {' '.join(command)}" in outcome.out
 
 
+@pytest.mark.parametrize("words", [[], ["site"]])
+def test_without_a_command_the_help_is_printed_as_it_is(d3gd: Command, words: list[str]) -> None:
+    outcome = d3gd(*words)
+    assert outcome == d3gd(*words, "--help")
+    assert outcome.code == 0
+    assert outcome.out.count("\n") > 10
+
+
 def test_help_and_version_do_not_wait_for_numpy(tmp_path: Path) -> None:
     outcome = finish(start("--version", cwd=tmp_path))
     assert outcome == Outcome(0, f"d3gd {package.__version__}\n", "")

@@ -31,8 +31,11 @@ def call(args: Sequence[str]) -> int:
 
 
 def _called(args: Sequence[str], debug: bool) -> int:
+    words = [arg for arg in args if arg != "--debug"]
+    if words in ([], *([group.name] for group in app.registered_groups)):
+        words.append("--help")  # typer would raise the help as an error
     try:
-        code = app([arg for arg in args if arg != "--debug"], prog_name="d3gd", standalone_mode=False)
+        code = app(words, prog_name="d3gd", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         _hush()
