@@ -124,7 +124,7 @@ def test_a_legend_names_only_what_differs(experiment: Write, d3gd: Command) -> N
     for out, step in (("a", 0.05), ("b", 0.025), ("c", 0.025)):
         assert d3gd("run", experiment(algorithm={"kind": "D3GD", "step_size": step}), "--out", out).code == 0
     runs = [(name, Result.load(name)) for name in "abc"]
-    assert list(labels_of(runs[:2])) == ["D3GD, step_size=0.05", "D3GD, step_size=0.025"]
+    assert list(labels_of(runs[:2])) == ["step_size=0.05", "step_size=0.025"]
     assert list(labels_of(runs[1:])) == ["D3GD (b)", "D3GD (c)"]
     assert list(labels_of(runs[:1])) == ["D3GD (a)"]
 

@@ -88,8 +88,10 @@ def test_weights_start_as_metropolis_and_stay_row_stochastic(reproduction):
 def test_all_files_are_there_and_whole(reproduction):
     assert sorted(path.name for path in reproduction.folder.iterdir()) == [
         "claims.json",
+        "fig1.pdf",
         "fig1.png",
         "fig1_curves.csv",
+        "fig2.pdf",
         "fig2.png",
         "fig2_weights.csv",
         "settings.json",
@@ -153,7 +155,7 @@ def test_a_seed_gives_the_same_trial_alone_as_in_the_whole(reproduction):
 def test_one_figure_alone_says_what_it_does_and_where_its_files_are(tmp_path, capsys):
     found = reproduce("fig2", seeds=1, out=tmp_path, jobs=1, progress=True)
     files = {path.name for path in tmp_path.iterdir()}
-    assert files == {"claims.json", "fig2.png", "fig2_weights.csv", "settings.json"}
+    assert files == {"claims.json", "fig2.pdf", "fig2.png", "fig2_weights.csv", "settings.json"}
     printed = capsys.readouterr()
     assert {line for line in printed.out.splitlines() if line.startswith("wrote")} == {
         f"wrote {tmp_path / name}" for name in files

@@ -42,7 +42,7 @@ RUNNING = {
     "sweeps",
 }
 ABOVE = RUNNING | {"problems", "data", "theory"}
-TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "plots", "__init__", "__main__"}
+TOP = {*VOCABULARY, "network", "metrics", "result", "theory", "__init__", "__main__"}
 PACKAGES = {
     "algorithms",
     "rules",
@@ -65,6 +65,7 @@ PACKAGES = {
     "torch",
     "sites",
     "callbacks",
+    "plots",
     "sweeps",
 }
 

@@ -1,13 +1,16 @@
 """Figures of runs, whatever their names hold."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from PIL import Image
 
 import d3gd
-from d3gd.errors import GraphError, SettingsError
+from d3gd.errors import GraphError, RecordError, SettingsError
+from d3gd.plots.movie import _scene
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +81,9 @@ def test_seeds_become_a_median_with_quartiles(seeds):
 def test_a_label_names_what_differs_and_nothing_else(seeds):
     other = [replace(run, settings={**run.settings, "algorithm": {"kind": "DiDGD", "step_size": 0.2}}) for run in seeds]
     pairs = [(str(i), run) for i, run in enumerate([*seeds[:2], *other[:3]])]
-    assert list(d3gd.plots.grouped(pairs)) == ["DiDGD, step_size=0.1 (2 seeds)", "DiDGD, step_size=0.2 (3 seeds)"]
-    assert list(d3gd.plots.grouped(pairs[1:3])) == ["DiDGD, step_size=0.1, seed=1", "DiDGD, step_size=0.2, seed=0"]
-    assert list(d3gd.plots.labels_of(pairs[:2])) == ["DiDGD, seed=0", "DiDGD, seed=1"]
+    assert list(d3gd.plots.grouped(pairs)) == ["step_size=0.1 (2 seeds)", "step_size=0.2 (3 seeds)"]
+    assert list(d3gd.plots.grouped(pairs[1:3])) == ["step_size=0.1, seed=1", "step_size=0.2, seed=0"]
+    assert list(d3gd.plots.labels_of(pairs[:2])) == ["seed=0", "seed=1"]
     assert list(d3gd.plots.grouped([("a", seeds[0]), ("b", seeds[0])])) == ["DiDGD (a)", "DiDGD (b)"]
 
 
@@ -109,3 +112,41 @@ def test_a_network_is_drawn_with_links_as_wide_as_their_weights(tmp_path):
     assert len(own.patches) == 5
     with pytest.raises(GraphError, match=r"shape \(3, 3\), the graph has 4 agents"):
         graph.draw(np.eye(3))
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    graph, problem = d3gd.graphs.erdos_renyi(5, 0.5, seed=1), d3gd.problems.quadratic(agents=5, dim=2)
+    return d3gd.run(d3gd.D3GD(step_size=0.05), graph, problem, iterations=30, record_weights=True)
+
+
+def test_a_movie_has_a_frame_per_record_and_they_differ(recorded, tmp_path):
+    path = tmp_path / "movies" / "run.gif"
+    d3gd.plots.movie({"$a$": recorded}, path, fps=2)
+    with Image.open(path) as film:
+        assert film.n_frames == len(recorded.history)  # equal frames are one, shown longer
+        pictures = []
+        for i in range(film.n_frames):
+            film.seek(i)
+            pictures.append(np.asarray(film.convert("RGB")))
+    assert all((one != other).any() for one, other in pairwise(pictures))
+
+
+def test_a_movie_shows_the_weights_of_each_record(recorded):
+    (panel,) = _scene({"a": recorded}, "loss")[1]
+    history = recorded.history
+    for record in (0, len(history) - 1):
+        panel.show(int(history.iterations[record]))
+        widths = {ends: link.get_linewidth() for ends, link in panel.links.items()}
+        for j, i, weight in zip(history.sources, history.targets, history.weights[record], strict=True):
+            if i != j:
+                assert widths[j, i] == pytest.approx(4 * weight / panel.largest)
+
+
+def test_what_cannot_be_a_movie_is_told(recorded, result, tmp_path):
+    with pytest.raises(SettingsError, match=r"name ends in .gif"):
+        d3gd.plots.movie({"a": recorded}, tmp_path / "a.mp4")
+    with pytest.raises(RecordError, match="record_weights = true"):
+        d3gd.plots.movie({"a": result}, tmp_path / "a.gif")
+    with pytest.raises(RecordError, match="1 to 4 side by side"):
+        d3gd.plots.movie(dict.fromkeys("abcde", recorded), tmp_path / "a.gif")

@@ -135,6 +135,9 @@ def plot(
     ] = None,
     x: Annotated[Axis, typer.Option("--x", help="The horizontal axis.")] = Axis.iterations,
     out: Annotated[Path, typer.Option(help="The figure: .png, .pdf or .svg.")] = Path("plot.png"),
+    movie: Annotated[
+        Path | None, typer.Option(help="Write an animation of the networks (.gif) instead, of runs with their weights.")
+    ] = None,
 ) -> None:
     """Plot the curves of runs in one figure.
 
@@ -146,15 +149,20 @@ def plot(
       d3gd plot runs/experiment-0
       d3gd plot runs/* --metric loss --metric n_min_pi --out losses.pdf
       d3gd plot runs/didgd runs/d3gd --x bytes              or --x time
+      d3gd plot runs/experiment-0 --movie run.gif           for slides; the run needs record_weights = true
     """
-    from d3gd.plots import grouped, plot_runs
+    from d3gd.plots import grouped, labels_of, plot_runs
+    from d3gd.plots import movie as write_movie
     from d3gd.result import Result
     from d3gd.runs.outcome import is_finished
 
     finished = [run for run in runs if is_finished(run)]
-    results = grouped((run.resolve().name, Result.load(run)) for run in finished or runs)
-    plot_runs(results, out, metrics=metric or (), x=x.value)
+    results = [(run.resolve().name, Result.load(run)) for run in finished or runs]
+    if movie is None:
+        plot_runs(grouped(results), out, metrics=metric or (), x=x.value)
+    else:
+        write_movie(labels_of(results), movie, metric=metric[0] if metric else None)
     if finished and len(finished) < len(runs):
         left_out = ", ".join(str(run) for run in runs if run not in finished)
         print(printable(f"skipped, not finished: {left_out}"), file=sys.stderr)
-    print(f"wrote {out}")
+    print(printable(f"wrote {movie or out}"))

@@ -32,6 +32,12 @@ _LINES: Mapping[str, dict[str, Any]] = {
     GLOBAL: {"linewidth": 1.6},
     DECENTRALIZED: {"linewidth": 1.6, "linestyle": (0, (3, 2))},
 }
+# Bands that overlap stay apart too: two are filled, the third is hatched.
+_BANDS: Mapping[str, dict[str, Any]] = {
+    DIDGD: {"alpha": 0.25, "linewidth": 0},
+    GLOBAL: {"alpha": 0.25, "linewidth": 0},
+    DECENTRALIZED: {"facecolor": "none", "hatch": "/////", "alpha": 0.8, "linewidth": 0.8, "linestyle": (0, (3, 2))},
+}
 _PANELS = {
     "stationarity": r"stationarity  $\frac{1}{n}\sum_i \|\nabla F(x_i)\|^2$",
     "disagreement": r"disagreement  $\frac{1}{n^2}\sum_{i,j} \|x_i - x_j\|^2$",
@@ -142,14 +148,16 @@ def draw(trials: Sequence[Trial]) -> Any:
     from matplotlib.figure import Figure
 
     k = trials[0].iterations
-    with matplotlib.rc_context(dict(STYLE)):
+    with matplotlib.rc_context({**STYLE, "hatch.linewidth": 0.5}):
         figure = Figure(figsize=(7.0, 3.0), layout="constrained")
         for axes, (metric, title) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
             for name, colour in COLOURS.items():
                 curves = np.stack([trial.curves[name][metric] for trial in trials])
                 low, median, high = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
                 seen = slice(1, None)  # all agents start equal: zero disagreement, which a log axis cannot show
-                axes.fill_between(k[seen], low[seen], high[seen], color=colour, alpha=0.18, linewidth=0)
+                axes.fill_between(
+                    k[seen], low[seen], high[seen], **{"facecolor": colour, "edgecolor": colour} | _BANDS[name]
+                )
                 axes.plot(k[seen], median[seen], color=colour, label=name, **_LINES[name])
             axes.set(yscale="log", xlim=(0, k[-1]), xlabel="iteration $k$")
             axes.set_title(title, pad=9)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from d3gd.algorithms.identity import describe
 from d3gd.errors import RecordError, SettingsError
-from d3gd.plots import DPI
+from d3gd.plots import DPI, write_figure
 from d3gd.reproduce import figure1, figure2, readings
 from d3gd.reproduce.claims import Claim
 from d3gd.reproduce.trial import ALGORITHMS, CURVES, ITERATIONS, Trial
@@ -38,7 +38,7 @@ def reproduce(
 ) -> list[Claim]:
     """Repeat the paper's experiments and test its claims.
 
-    Writes to ``out``: ``fig1.png`` and ``fig1_curves.csv``, ``fig2.png`` and ``fig2_weights.csv``, ``settings.json``
+    Writes to ``out``: both figures as .png and .pdf, ``fig1_curves.csv`` and ``fig2_weights.csv``, ``settings.json``
     and ``claims.json``; prints the table and the paths of the files.
 
     Args:
@@ -77,10 +77,13 @@ def reproduce(
         show(0, "")
         for count, (name, rows) in enumerate(trials.items(), start=1):
             figure, table, write = _FILES[name]
-            _write_figure(folder / f"{name}.png", figure.draw(rows))
+            drawn = figure.draw(rows)
+            drawn.set_dpi(DPI)
+            for suffix in (".png", ".pdf"):
+                write_figure(drawn, folder / f"{name}{suffix}")
             write(folder / table, rows)
             found += figure.claims(rows)
-            written += [f"{name}.png", table]
+            written += [f"{name}.png", f"{name}.pdf", table]
             show(count, name)
     found += readings.claims(otherwise)
     files.write_json(
@@ -126,11 +129,6 @@ def _run_trials(wanted: Sequence[str], seeds: int, jobs: int | None, progress: b
 def _trial(task: tuple[str, int]) -> Trial:
     name, seed = task
     return _TRIALS[name](seed)
-
-
-def _write_figure(path: Path, figure: Any) -> None:
-    with files.replacing(path) as file:
-        figure.savefig(file, format="png", dpi=DPI)
 
 
 def _write_curves(path: Path, trials: Sequence[Trial]) -> None:
