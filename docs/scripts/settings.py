@@ -20,8 +20,8 @@ _OPENING = {
 _START = """# Settings files
 
 An experiment is a TOML file with the tables `[graph]`, `[problem]` and `[algorithm]`, and maybe `[weights]`,
-`[conditions]` and `[target]`. Each of the first four has a `kind`; its other keys are the arguments of that kind.
-`d3gd init` writes an example with comments. `make pages` writes this page from the code that reads the files.
+`[conditions]`, `[privacy]` and `[target]`. Each of the first four has a `kind`; its other keys are the arguments of
+that kind. `d3gd init` writes an example with comments; `make pages` writes this page from the code that reads files.
 
 ```toml
 iterations = 500
@@ -76,10 +76,13 @@ def page() -> str:
         "## [conditions]",
         "What an [unreliable network](../howto/conditions.md) does; `graphs` is a list of CSV files of links.",
         _table(experiment.condition_keys(), d3gd.Conditions),
+        "## [privacy]",
+        "[Differential privacy](../howto/privacy.md) of single examples.",
+        _table(keys_of(d3gd.Privacy), d3gd.Privacy),
         "## [target]",
         "Metric = level, such as `disagreement = 1e-3`: the run stops once all are reached.",
         "## A site's file",
-        "What [`d3gd site`](../howto/sites.md) reads. `[problem]` and `[algorithm]` are as above.",
+        "What [`d3gd site`](../howto/sites.md) reads. `[problem]`, `[algorithm]` and `[privacy]` are as above.",
         _table(keys_of(SiteSettings), SiteSettings),
         "Each neighbour is a table `[[hears]]` or `[[heard_by]]`:",
         _table(keys_of(Other), Other),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         graphs,
         metrics,
         plots,
+        privacy,
         problems,
         schedules,
         sites,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from d3gd.digraph import Digraph
     from d3gd.engine import run
     from d3gd.errors import D3GDError
+    from d3gd.privacy import Privacy
     from d3gd.result import Result
     from d3gd.sweeps.sweep import sweep
 
@@ -73,6 +75,7 @@ _HOMES = {
     "Momentum": "algorithms.optimizers",
     "PULMDGD": "algorithms.pulm",
     "PerronD3GD": "algorithms.perron",
+    "Privacy": "privacy",
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
     "QGMomentum": "algorithms.qg_momentum",
@@ -91,6 +94,7 @@ _ROOMS = (
     "graphs",
     "metrics",
     "plots",
+    "privacy",
     "problems",
     "schedules",
     "sites",
@@ -124,6 +128,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "Local",
     "Momentum",
     "PerronD3GD",
+    "Privacy",
     "PushDIGing",
     "PushPull",
     "QGMomentum",
@@ -136,6 +141,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "graphs",
     "metrics",
     "plots",
+    "privacy",
     "problems",
     "run",
     "schedules",

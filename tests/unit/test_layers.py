@@ -54,6 +54,7 @@ PACKAGES = {
     "topologies",
     "conditions",
     "problems",
+    "privacy",
     "data",
     "config",
     "engine",

@@ -109,6 +109,13 @@ class FromFile:
 
     experiment: Experiment
 
+    def __post_init__(self) -> None:
+        if "privacy" in self.experiment.parts:
+            raise SettingsError(
+                f"{self.experiment.path.name} has a table [privacy], which comparisons do not know; leave it out, or "
+                "compare runs of d3gd run"
+            )
+
     def case(self, seed: int) -> Case:
         """Draw with the seed."""
         drawn = replace(self.experiment, settings={**self.experiment.settings, "seed": seed})

@@ -23,6 +23,7 @@ from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, to_toml,
 from d3gd.config.toml import read_toml
 from d3gd.engine import run
 from d3gd.errors import ProblemError, RecordError, SettingsError, TransportError
+from d3gd.privacy import Privacy
 from d3gd.result import Result
 from d3gd.runs import folder as layout
 from d3gd.transports.alone import chosen
@@ -69,7 +70,8 @@ class Experiment:
     Attributes:
         path: The settings file.
         settings: The arguments of :func:`d3gd.run` outside any table.
-        parts: The tables ``graph``, ``weights``, ``problem`` and ``algorithm``, and ``conditions`` if there is one.
+        parts: The tables ``graph``, ``weights``, ``problem`` and ``algorithm``, and ``conditions`` and ``privacy`` if
+            there are any.
     """
 
     path: Path
@@ -115,6 +117,10 @@ class Experiment:
                 table["graphs"] = [inputs.links_among(graph, str(self.path.parent / name)) for name in table["graphs"]]
             return Conditions(**table)
 
+    def privacy(self) -> Privacy | None:
+        """Return the settings of differential privacy, if the file has any."""
+        return privacy_of(self.parts, self.path.name)
+
     def _made(self, part: str, **context: Any) -> Any:
         return make(part, self._resolved(self.parts[part]), self.path.name, **context)
 
@@ -131,7 +137,7 @@ class Experiment:
         with ranks.together():
             algorithm = self._made("algorithm")
             graph, matrix = self.network()
-            conditions = self.conditions(graph)
+            conditions, privacy = self.conditions(graph), self.privacy()
         saved: list[bool] = []
 
         def keep(snapshot: object) -> None:
@@ -147,6 +153,7 @@ class Experiment:
                 lambda agents: self.part(agents, graph.n),
                 weights=matrix,
                 conditions=conditions,
+                privacy=privacy,
                 out=out,
                 resume=resume,
                 progress=progress,
@@ -234,15 +241,11 @@ def load(
             )
         _check_part(name, table, where)
         parts[name] = table
-    if "conditions" in content:
-        table = content.pop("conditions")
-        if not isinstance(table, dict):
-            raise SettingsError(
-                f"{where}: [conditions] is {shown(table)}, not a table; write [conditions] and under it loss = ..."
-            )
-        checked(table, condition_keys(), f"{where}: [conditions]")
-        parts["conditions"] = table
-    tables = [f"[{name}]" for name in (*KINDS, "conditions")]
+    for name in _extras():
+        if name in content:
+            parts[name] = content.pop(name)
+            _checked_extra(parts[name], name, where)
+    tables = [f"[{name}]" for name in (*KINDS, *_extras())]
     return Experiment(path, checked(content, run_keys(), f"{where}:", optional=optional, also=tables), parts)
 
 
@@ -293,6 +296,27 @@ def run_keys() -> Keys:
 def condition_keys() -> Keys:
     """Return the keys of the table of conditions."""
     return keys_of(Conditions) | {"graphs": (list[str] | None, False)}  # in a file, as files only
+
+
+def privacy_of(parts: Mapping[str, Table], where: str) -> Privacy | None:
+    """Return the settings of the table of privacy, if a file has one."""
+    if "privacy" not in parts:
+        return None
+    given = _checked_extra(parts["privacy"], "privacy", where)
+    with prefixed(f"{where}: [privacy]"):
+        return Privacy(**given)
+
+
+def _extras() -> dict[str, tuple[Keys, str]]:
+    """Return the tables that a file may have without a kind: their keys, and an example of one."""
+    return {"conditions": (condition_keys(), "loss = ..."), "privacy": (keys_of(Privacy), "clip = ... and noise = ...")}
+
+
+def _checked_extra(table: Any, name: str, where: str) -> dict[str, Any]:
+    keys, example = _extras()[name]
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"{where}: [{name}] is {shown(table)}, not a table; write [{name}] and under it {example}")
+    return checked(table, keys, f"{where}: [{name}]")
 
 
 def _check_part(

@@ -21,6 +21,7 @@ from d3gd.engine.setup import Setup, set_up
 from d3gd.graphs import Digraph
 from d3gd.kernels.threads import threads
 from d3gd.metrics import Metric
+from d3gd.privacy.settings import Privacy
 from d3gd.result import Result
 from d3gd.runs.progress import progress_bar
 from d3gd.transports.alone import chosen
@@ -41,6 +42,7 @@ def run(
     weights: CSR | None = None,
     x0: Floats | None = None,
     conditions: Conditions | None = None,
+    privacy: Privacy | None = None,
     metrics: Iterable[str] | Mapping[str, Metric] | None = None,
     target: Mapping[str, float] | None = None,
     callbacks: Sequence[Callback] = (),
@@ -67,6 +69,9 @@ def run(
             parameters.
         conditions: What an unreliable network does to messages and agents; by default every message arrives at once.
             A method that does not survive them is refused, unless they are declared ``biased``.
+        privacy: Clipping and noise with which all messages are differentially private; the metric ``epsilon`` says how
+            much. Noise is keyed by the seed, so that a run can be repeated: a simulation of what sites do with secret
+            noise.
         metrics: Names from ``d3gd.metrics.METRICS``, or a mapping of names to functions of a snapshot.
         target: Stop at the first record where each of these metrics is at or below its value.
         callbacks: Called with the snapshot at every record; one that returns True stops the run. See
@@ -119,6 +124,7 @@ def run(
         weights=weights,
         x0=x0,
         conditions=conditions,
+        privacy=privacy,
         metrics=metrics,
         transport=ranks,
         dtype=dtype,

@@ -21,8 +21,10 @@ from d3gd.distributed.parts import divided
 from d3gd.engine.checks import require_declared
 from d3gd.errors import ProblemError
 from d3gd.graphs import Digraph
-from d3gd.metrics import Metric, choose
+from d3gd.metrics import Metric, Snapshot, choose
 from d3gd.network import Network
+from d3gd.privacy.mechanism import Private, simulated_secret
+from d3gd.privacy.settings import Privacy, require_privacy
 from d3gd.problems import Problem
 from d3gd.problems.checks import check_returned
 from d3gd.runs import files
@@ -49,6 +51,7 @@ class Setup:
         biased: The warning about a method that does not survive them.
         metrics: The metrics to record.
         fixed: Whether the network stays what it is; one of sites may change.
+        privacy: The settings of differential privacy, if gradients have it.
     """
 
     fixed = True
@@ -64,6 +67,7 @@ class Setup:
     conditions: Conditions | None
     biased: str
     metrics: Mapping[str, Metric]
+    privacy: Privacy | None = None
 
     @property
     def halo(self) -> Halo:
@@ -94,6 +98,7 @@ class Setup:
             "dtype": str(self.net.dtype),
             **({} if self.conditions is None else {"conditions": self.conditions.describe()}),
             **({"biased": self.biased} if self.biased else {}),
+            **({} if self.privacy is None else {"privacy": self.privacy.describe()}),
             "metrics": list(self.metrics),
             "versions": files.versions(),
         }
@@ -109,7 +114,7 @@ class Setup:
             settings: The settings, from :meth:`describe` and the arguments of the run.
         """
         data = self.whole.fingerprint() if isinstance(self.whole, Problem) else settings["problem"]
-        names = ("algorithm", "every", "seed", "dtype", "metrics", "conditions", "record_weights")
+        names = ("algorithm", "every", "seed", "dtype", "metrics", "conditions", "privacy", "record_weights")
         return [data, *(settings[name] for name in names if name in settings)]
 
     def require_same(self, x0: Floats, *settings: Any) -> None:
@@ -118,7 +123,7 @@ class Setup:
             return
         conditions = None if self.conditions is None else self.conditions.describe()
         plan = [describe(self.algorithm), self.graph.indptr, self.graph.sources, self.weights.data, x0]
-        plan += [conditions, list(self.metrics), str(self.net.dtype)]
+        plan += [conditions, list(self.metrics), str(self.net.dtype), self.privacy and self.privacy.describe()]
         self.ranks.require_same(digest(*plan, *settings), "an experiment (algorithm, network, start or settings)")
 
 
@@ -134,6 +139,7 @@ def set_up(
     metrics: Iterable[str] | Mapping[str, Metric] | None,
     transport: Transport,
     dtype: str,
+    privacy: Privacy | None = None,
 ) -> tuple[Setup, Floats]:
     """Check the arguments of :func:`d3gd.run`; return the set-up and the initial models of all agents.
 
@@ -146,13 +152,31 @@ def set_up(
         matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
         require_admissible(algorithm, graph, matrix)
         require_declared(algorithm)
+        require_privacy(privacy)
         method, net, biased = _placed(algorithm, graph, matrix, conditions, seed=seed, transport=transport, dtype=dtype)
     part, whole = divided(problem, net.halo, graph.n)
     with transport.together():
         start = starting_models(graph.n, part, x0, net.dtype)
         chosen = choose(metrics, whole, graph.n)
+    if privacy is not None:
+        part, chosen = _private(part, privacy, simulated_secret(seed), transport, chosen)
     bound = runaway(start, net.dtype)
-    return Setup(algorithm, method, net, graph, matrix, part, whole, bound, conditions, biased, chosen), start
+    return Setup(algorithm, method, net, graph, matrix, part, whole, bound, conditions, biased, chosen, privacy), start
+
+
+def _private(
+    part: Any, privacy: Privacy, secret: bytes, transport: Transport, metrics: dict[str, Metric]
+) -> tuple[Private, dict[str, Metric]]:
+    """Return the private gradients of this rank's agents, and the metrics with the epsilon of the worst agent."""
+    with transport.together():
+        private = Private(part, privacy, secret)
+        privacy.epsilon(steps=1)  # an error now if there is no accountant
+    sample = float(np.max(transport.each(np.array(private.sample))))
+
+    def epsilon(s: Snapshot) -> float:
+        return privacy.epsilon(steps=s.gradients, sample=sample)
+
+    return private, {**metrics, "epsilon": epsilon}
 
 
 def runaway(start: Floats, dtype: Any) -> float:

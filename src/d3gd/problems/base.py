@@ -1,17 +1,36 @@
 """The base class of problems: one objective per agent, with its gradient."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from d3gd.arrays import Array, Floats, Ints
+from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.problems.checks import check_returned
 from d3gd.random import keyed_uniform
 from d3gd.validation import as_array, html_table
+
+
+class Examples(NamedTuple):
+    """The examples of which objectives are means, one by one: what privacy needs to bound the influence of each.
+
+    Attributes:
+        sizes: The number of examples of every agent of the block.
+        batch: The number of examples that an evaluation draws; None: all.
+        ids: Global ids of the agents.
+        sums: Given models (agents, dim), a mask (agents, longest) of examples and a bound, returns for every agent the
+            sum of the chosen examples' gradients, each clipped to a norm of at most the bound, (agents, dim).
+        rest: Given models, returns the gradients of the terms that depend on no example, such as regularization.
+    """
+
+    sizes: Ints
+    batch: int | None
+    ids: Ints
+    sums: Callable[[Floats, Bools, float], Floats]
+    rest: Callable[[Floats], Floats]
 
 
 class Problem(ABC):
@@ -94,6 +113,10 @@ class Problem(ABC):
 
     def class_proportions(self) -> Floats | None:
         """The share of each class among every agent's samples, shape (agents, classes); None without labels."""
+        return None
+
+    def examples(self) -> Examples | None:
+        """The examples of which every objective is the mean; None if there are none, as privacy would need."""
         return None
 
     def restrict(self, agents: Ints | Sequence[int]) -> "Problem":

@@ -11,7 +11,7 @@ from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.data.mixture import mixture_with_test_set
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import Sourced, as_bytes
+from d3gd.problems.base import Examples, Sourced, as_bytes
 from d3gd.problems.checks import check_batch, check_regularization
 from d3gd.random import keyed_choices
 from d3gd.validation import count
@@ -95,6 +95,23 @@ class LinearClassification(Sourced):
         counts = np.bincount(places, minlength=self.agents * self.classes).reshape(self.agents, self.classes)
         shares: Floats = counts / self.sizes[:, None]
         return shares
+
+    def examples(self) -> Examples:
+        """The gradient of a sample is the product of its features and of one residual per class."""
+        return Examples(self.sizes, self.batch, self.agent_ids, self._clipped_sums, lambda x: self.regularization * x)
+
+    def _clipped_sums(self, x: Floats, chosen: Bools, clip: float) -> Floats:
+        residuals = self._residuals(x)
+        norms = np.sqrt(np.einsum("acs,acs->as", residuals, residuals) * np.einsum("asf,asf->as", self.X, self.X))
+        # A sample without a gradient needs no factor, and one that is not finite must not count at all.
+        factors = np.where(norms > clip, clip / np.where(norms > 0, norms, 1.0), 1.0)
+        used = (chosen & np.isfinite(norms))[:, None, :]
+        sums: Floats = np.matmul(np.where(used, residuals * factors[:, None, :], 0.0), self.X)
+        return sums.reshape(self.agents, self.dim)
+
+    @abstractmethod
+    def _residuals(self, x: Floats) -> Floats:
+        """The derivatives of each sample's loss by its scores, (agents, classes, samples)."""
 
     def restrict(self, agents: Ints | Sequence[int]) -> Self:
         """Only these agents, under the same keys."""

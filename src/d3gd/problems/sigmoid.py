@@ -113,6 +113,12 @@ class SigmoidClassification(LinearClassification):
         gradients: Floats = sums.collect @ sums.X.reshape(-1, self.features)
         return gradients.reshape(x.shape) + self.regularization * x
 
+    def _residuals(self, x: Floats) -> Floats:
+        """The slope of the sigmoid, at the sample's own class."""
+        slopes = slope(expit(self._in(x.dtype).score @ x.reshape(-1))).reshape(self.agents, 1, self.samples)
+        residuals: Floats = np.where(self.y[:, None, :] == np.arange(self.classes)[:, None], slopes, 0.0)
+        return residuals
+
     def _batch_gradients(self, x: Floats, k: int, batch: int) -> Floats:
         chosen = self._drawn(k, batch).ravel()
         segment = self._segment.take(chosen)

@@ -41,16 +41,14 @@ class SoftmaxRegression(LinearClassification):
             X = X.reshape(-1, self.features).take(chosen, axis=0)
             true = self._places(self.y.reshape(-1).take(chosen))
             sizes = np.full_like(sizes, self.batch)
-        theta = self._theta(x)
         # Batched products work agent by agent: bitwise equal for any block of agents.
-        p = np.matmul(theta, X.swapaxes(1, 2))
-        p -= p.max(axis=1, keepdims=True)
-        np.exp(p, out=p)
-        p /= p.sum(axis=1, keepdims=True)
-        p.reshape(-1)[true] -= 1.0
         # Padding needs no mask here: its features are zero.
-        gradients: Floats = np.matmul(p, X) / sizes[:, None, None]
+        gradients: Floats = np.matmul(_errors(self._theta(x), X, true), X) / sizes[:, None, None]
         return gradients.reshape(x.shape) + self.regularization * x
+
+    def _residuals(self, x: Floats) -> Floats:
+        """The probability of every class, less one for the true class."""
+        return _errors(self._theta(x), self.X, self._true)
 
     def losses(self, x: Floats) -> Floats:
         """The mean cross-entropy of every agent at its own model, and the regularization."""
@@ -122,6 +120,16 @@ class SoftmaxRegression(LinearClassification):
         X = self._pooled[0]
         scores: Floats = (x.reshape(-1, self.features) @ X.T).reshape(-1, self.classes, len(X))
         return scores
+
+
+def _errors(theta: Floats, X: Floats, true: Ints) -> Floats:
+    """Softmax of all scores, less one at the places of the true classes, (agents, classes, samples)."""
+    p: Floats = np.matmul(theta, X.swapaxes(1, 2))
+    p -= p.max(axis=1, keepdims=True)
+    np.exp(p, out=p)
+    p /= p.sum(axis=1, keepdims=True)
+    p.reshape(-1)[true] -= 1.0
+    return p
 
 
 def _log_sum_exp(scores: Floats) -> Floats:

@@ -28,11 +28,17 @@ _NUMBERED = re.compile(r"(.+)\[(\d+)\]")  # the column of a metric that has one 
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file and rename it to ``path`` when complete: readers see the old or the new one."""
+def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """Open a temporary file and rename it to ``path`` when complete: readers see the old or the new one.
+
+    Args:
+        path: The file.
+        private: Whether only its owner may read it.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("wb") as file:
+        mode = 0o600 if private else 0o666
+        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

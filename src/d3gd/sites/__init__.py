@@ -55,6 +55,11 @@ def connect(path: str | Path | None = None, *, algorithm: Any = None) -> "Iterat
     from d3gd.sites.status import Reporter
 
     file = load(script.given(path))
+    if file.privacy() is not None:
+        raise SettingsError(
+            f"{file.path} has a table [privacy], but a program computes its gradients itself; leave the table out, and "
+            "use d3gd.torch.PrivateGradients in the program"
+        )
     files.make_folder(file.folder)
     with (
         joined(file, algorithm) as session,

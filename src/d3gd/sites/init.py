@@ -163,12 +163,14 @@ def _dialled(links: Sequence[Link]) -> dict[tuple[str, str], str]:
 
 def _template(path: Path) -> tuple[dict[str, Any], dict[str, Table]]:
     content = read_toml(path)
-    parts: dict[str, Table] = {name: content.pop(name) for name in ("problem", "algorithm") if name in content}
+    parts: dict[str, Table] = {
+        name: content.pop(name) for name in ("problem", "algorithm", "privacy") if name in content
+    }
     for name in _OWN:
         if name in content:
             raise SettingsError(f"{path.name}: {name} differs from site to site; leave it out here")
     allowed = {name: kind for name, kind in keys_of(SiteSettings).items() if name not in _OWN}
-    return checked(content, allowed, f"{path.name}:", also=["[problem]", "[algorithm]"]), parts
+    return checked(content, allowed, f"{path.name}:", also=["[problem]", "[algorithm]", "[privacy]"]), parts
 
 
 def _script(template: Path, name: str | None) -> bytes | None:

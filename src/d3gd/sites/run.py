@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from d3gd.engine.checks import require_declared
 from d3gd.engine.recorder import Recorder
 from d3gd.engine.setup import Setup, runaway, starting_models
 from d3gd.metrics import Metric, Snapshot
+from d3gd.privacy import Privacy
+from d3gd.privacy.ledger import Ledger
 from d3gd.problems import Problem
 from d3gd.result import Result
 from d3gd.runs.folder import is_started, settings_in
@@ -74,14 +77,15 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
         resume: Whether to continue from the newest checkpoint.
         progress: Whether to show a progress bar; by default on a terminal only.
     """
-    algorithm = file.algorithm()
+    algorithm, privacy = file.algorithm(), file.privacy()
     with (
+        nullcontext() if privacy is None else Ledger(file.ledger, privacy, resume=resume) as ledger,
         joined(file, algorithm) as session,
         Reporter(session, file.folder) as reporter,
         rereading(file, session),
     ):
         place = _place(session, resume)
-        setup, start = _set_up(session, algorithm, place)
+        setup, start = _set_up(session, algorithm, place, privacy, ledger)
         session.hub.limit(setup.bound)
         own = file.settings
         settings = {
@@ -121,7 +125,13 @@ def _place(session: Session, resume: bool) -> dict[str, int]:
     return {"agent": len(edition.names) - 1 if late else edition.agent, "of": len(edition.names)}
 
 
-def _set_up(session: Session, algorithm: Algorithm[Any], place: Mapping[str, int]) -> tuple[Setup, Floats]:
+def _set_up(
+    session: Session,
+    algorithm: Algorithm[Any],
+    place: Mapping[str, int],
+    privacy: Privacy | None,
+    ledger: Ledger | None,
+) -> tuple[Setup, Floats]:
     net = session.network()
     graph, weights = net.given.graph, net.given.graph.matrix(net.given.a0)
     require_declared(algorithm)
@@ -131,8 +141,12 @@ def _set_up(session: Session, algorithm: Algorithm[Any], place: Mapping[str, int
     start = starting_models(graph.n, part, None, net.dtype)
     bound = runaway(start, net.dtype)
     metrics = site_metrics(session, net, part)
+    if ledger is not None:
+        part = ledger.private(part)
+        metrics["epsilon"] = lambda s: ledger.epsilon()
     weighed = Weighed(part, net) if session.file.settings.samples else part
-    return SiteSetup(algorithm, algorithm, net, graph, weights, weighed, whole, bound, None, "", metrics), start
+    made = algorithm, algorithm, net, graph, weights, weighed, whole, bound, None, "", metrics, privacy
+    return SiteSetup(*made), start
 
 
 def site_metrics(session: Session, net: SiteNetwork | LossySiteNetwork, problem: Any) -> dict[str, Metric]:

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from d3gd import __version__
 from d3gd.algorithms.identity import describe
 from d3gd.arrays import Ints
-from d3gd.config.experiment import KINDS, make
+from d3gd.config.experiment import KINDS, make, privacy_of
 from d3gd.config.schema import Table, checked, keys_of, prefixed, to_toml, unknown
 from d3gd.config.toml import read_toml
 from d3gd.errors import SettingsError
+from d3gd.privacy import Privacy
 from d3gd.sites.clipping import Trust
 from d3gd.sites.conversation import Neighbours
 from d3gd.sites.keys import KeyPair, read_secret, require_key
@@ -115,7 +116,7 @@ class SiteFile:
         path: The file.
         settings: Its keys outside tables.
         neighbours: The other ends of its links.
-        parts: The tables ``problem`` and ``algorithm``, as far as it has them.
+        parts: The tables ``problem``, ``algorithm`` and ``privacy``, as far as it has them.
     """
 
     path: Path
@@ -168,6 +169,15 @@ class SiteFile:
             given = checked({key: value for key, value in table.items() if key != "kind"}, keys_of(own_table), where)
             return own_table(**{"seed": self.settings.seed, **given}, block=agent)
 
+    def privacy(self) -> Privacy | None:
+        """Return the settings of differential privacy, if the file has any."""
+        return privacy_of(self.parts, self.path.name)
+
+    @property
+    def ledger(self) -> Path:
+        """The file that says how much privacy has been spent."""
+        return self.path.with_name("privacy.json")
+
     def agreed(self, algorithm: Any = None) -> dict[str, str]:
         """Return in words what must be equal at all sites.
 
@@ -207,13 +217,16 @@ def load(path: str | Path, **overrides: Any) -> SiteFile:
         table = content.pop(part, None)
         if table is not None:
             parts[part] = _part(part, table, where)
+    if "privacy" in content:
+        parts["privacy"] = content.pop("privacy")
     others = {word: _others(content.pop(word, []), f"{where}: [[{word}]]") for word in ("hears", "heard_by")}
-    also = ["[problem]", "[algorithm]", "[[hears]]", "[[heard_by]]"]
+    also = ["[problem]", "[algorithm]", "[privacy]", "[[hears]]", "[[heard_by]]"]
     settings = checked(content, keys_of(SiteSettings), f"{where}:", also=also)
     with prefixed(f"{where}:"):
         own = replace(SiteSettings(**settings), **overrides)
         neighbours = Neighbours(others["hears"], others["heard_by"])
         _require_sound(own, neighbours, parts)
+    privacy_of(parts, where)
     return SiteFile(path, own, neighbours, parts)
 
 

@@ -10,5 +10,6 @@ except ImportError as error:
 from d3gd.problems.torch.batches import KeyedBatches
 from d3gd.torch.networks import network
 from d3gd.torch.optimizer import DecentralizedOptimizer
+from d3gd.torch.private import PrivateGradients
 
-__all__ = ["DecentralizedOptimizer", "KeyedBatches", "network"]
+__all__ = ["DecentralizedOptimizer", "KeyedBatches", "PrivateGradients", "network"]

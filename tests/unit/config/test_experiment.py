@@ -65,7 +65,7 @@ def write(folder: Path, **changes: str) -> Path:
             {"top": "iteration = 10"},
             "experiment.toml: key 'iteration' is not known; did you mean 'iterations'? choose from "
             "iterations, every, seed, target, checkpoint_every, dtype, record_weights, metrics, [graph], [weights], "
-            "[problem], [algorithm], [conditions]",
+            "[problem], [algorithm], [conditions], [privacy]",
         ),
         (
             {"algorithm": 'kind = "D3GD"\nstep_size = {begin = 1}'},

@@ -195,6 +195,31 @@ def test_sites_are_weighed_by_their_samples(tmp_path):
         assert np.array_equal(found[name].x[0], expected.x[agent])
 
 
+def test_private_sites_send_noise_that_the_seed_does_not_tell_and_write_down_what_they_spend(tmp_path):
+    private = f"{AVERAGED}\n[privacy]\nclip = 1.0\nnoise = 2.0\ndelta = 1e-4"
+    files = folders(tmp_path, iterations=20, algorithm=private)
+    found = train(files)
+    privacy = d3gd.Privacy(clip=1.0, noise=2.0, delta=1e-4)
+    assert [result.status for result in found.values()] == ["completed"] * 3
+    for name, result in found.items():
+        assert result.metrics["epsilon"][-1] == privacy.epsilon(steps=20, sample=0.4)
+        assert (files[name].parent / "privacy.json").stat().st_mode & 0o777 == 0o600
+    problem = d3gd.problems.sigmoid_classification(agents=3, samples=10, features=3, test_samples=10, batch=4)
+    graph = d3gd.Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0)])
+    averaged = d3gd.DiDGD(step_size=0.1, averaged=True)
+    simulated = d3gd.run(averaged, graph, problem, iterations=20, privacy=privacy)
+    trained = np.concatenate([result.x for result in found.values()])
+    assert trained.shape == simulated.x.shape
+    assert not np.isclose(trained, simulated.x).any()
+
+
+def test_a_program_is_told_where_its_privacy_is(tmp_path):
+    private = f"{AVERAGED}\n[privacy]\nclip = 1.0\nnoise = 2.0"
+    files = folders(tmp_path, algorithm=private)
+    with pytest.raises(SettingsError, match="PrivateGradients"), d3gd.sites.connect(files["a"]):
+        pass
+
+
 def test_clipping_bounds_what_a_neighbour_can_do():
     clipping, rng = Clipping(), np.random.default_rng(0)
     own, mask = np.zeros(50), np.array([True, True, True, True])

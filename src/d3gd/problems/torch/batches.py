@@ -166,6 +166,13 @@ class Tensors(Data):
                 for rows in [np.flatnonzero(lengths == length)]
             ]
 
+    def chosen(self, agent: int, places: Ints) -> Batch:
+        """Some samples of the agent at one position."""
+        import torch
+
+        index = torch.from_numpy(places + self._firsts[agent]).to(self.tensors[0].device)
+        return tuple(tensor[index] for tensor in self.tensors)
+
     def of(self, agent: int) -> Iterator[Batch]:
         """Slices of its samples."""
         return pieces(tuple(tensor[self._cut(agent)] for tensor in self.tensors))

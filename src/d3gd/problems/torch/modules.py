@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from d3gd.arrays import Array, Floats, Ints
+from d3gd.arrays import Array, Bools, Floats, Ints
 from d3gd.digest import digest
 from d3gd.errors import ProblemError
-from d3gd.problems.base import Problem, as_bytes
+from d3gd.problems.base import Examples, Problem, as_bytes
 from d3gd.problems.checks import check_ids, check_regularization
-from d3gd.problems.torch.batches import Batch, Data, Fit, pieces
+from d3gd.problems.torch.batches import Batch, Data, Fit, Tensors, pieces
+from d3gd.problems.torch.clipping import require_separable
 from d3gd.problems.torch.layers import calibrate, one_type
 from d3gd.problems.torch.networks import Loss, Networks
 from d3gd.problems.torch.sources import gather
@@ -65,6 +66,23 @@ class TorchModule(Problem):
         mean = self._networks.gradients(x, self.data.rounds(k), k)
         gradients: Floats = mean.cpu().numpy().astype(x.dtype, copy=False)
         return gradients + self.regularization * x if self.regularization else gradients
+
+    def examples(self) -> Examples | None:
+        """The samples, if they are in memory; layers that mix them are refused."""
+        data = self.data
+        if not isinstance(data, Tensors):
+            return None
+        require_separable(self.module)
+
+        def sums(x: Floats, chosen: Bools, clip: float) -> Floats:
+            found = np.zeros((self.agents, self.dim))
+            for row in range(self.agents):
+                batch = data.chosen(row, np.flatnonzero(chosen[row]))
+                if len(batch[0]):
+                    found[row] = self._networks.clipped_sum(x[row], batch, clip, int(self.agent_ids[row]))
+            return found
+
+        return Examples(data.sizes, data.batch, self.agent_ids, sums, lambda x: self.regularization * x)
 
     def losses(self, x: Floats) -> Floats:
         """Every agent's loss on all its data at its own model, and the regularization."""

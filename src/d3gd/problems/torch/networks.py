@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from d3gd.arrays import Floats, Ints
+from d3gd.digest import digest
 from d3gd.errors import ProblemError
 from d3gd.problems.torch.batches import Batch, Group
+from d3gd.problems.torch.clipping import clipped_sum
 from d3gd.problems.torch.layers import keyed, with_batch_statistics
 
 if TYPE_CHECKING:
@@ -74,6 +76,14 @@ class Networks:
             return torch.cat([part.reshape(-1) for part in parts])
 
         return self._mean("gradient", stackable, ordinary, x, rounds, k)
+
+    def clipped_sum(self, row: Floats, batch: Batch, clip: float, agent: int) -> Floats:
+        """The sum of one agent's gradients on the examples of a batch, each clipped; see `clipped_sum`."""
+        loss = partial(self._loss, self._training)
+        parameters = {name: stack[0] for name, stack in self.parameters(self.models(row[None])).items()}
+        with keyed(self._seed, agent, int(digest(row)[:10], 16)):  # a repeated evaluation drops the same units
+            total: Floats = clipped_sum(loss, parameters, batch, clip).cpu().numpy()
+        return total
 
     def losses(self, x: Floats, rounds: Iterable[list[Group]]) -> "torch.Tensor":
         """Every agent's mean loss over some batches, in evaluation mode."""
