@@ -29,9 +29,11 @@ from d3gd.transports.base import Transport
 
 if TYPE_CHECKING:
     from d3gd.kernels.compiled import Compiled
+    from d3gd.kernels.wide import Wide
 
 _VECTORS = 2000**2  # limit on the numbers in the n-vectors of a block's agents
 _COPIED = 1 << 15  # bytes up to which own and received rows are copied into one array
+_WIDE = 1 << 13  # numbers of a model from which mixing and updating it in one pass pays
 _SORTING = 16  # cost of projecting one edge's value, in numbers
 _GATHERED = 1 << 16  # numbers per chunk of the distances, so that buffers stay in the cache
 _DOUBLE = np.dtype(np.float64)
@@ -211,6 +213,20 @@ class Network:
         else:
             mixed = self._plain.mix(a, received.joined(), dtype)
         return (mixed + kept * received.withheld).astype(dtype) if isinstance(received, Held) else mixed
+
+    def wide(self, received: Received) -> "Wide | None":
+        """Return the kernels that mix large models and update them in one pass; None if these do not suit.
+
+        They suit few agents with large models, where every message arrives: one row is one piece of work.
+        """
+        shape = received.shape
+        if len(self.agents) > 1 or not self.reliable or len(shape) != 2 or shape[1] < _WIDE:
+            return None
+        return self._wide if self._meter.compiled(self._all_edges * shape[1]) else None
+
+    def place(self, like: Array) -> Array:
+        """Return memory for a result like an array of the state: new memory, since the old state stays as it is."""
+        return self._buffers.empty(like.shape, like.dtype)
 
     def echo(self, a: Floats, received: Received, sent: Floats) -> Floats:
         r"""Return :math:`\sum_j a_{ij} m_i^{(j)}`: what an agent itself sent when its in-neighbours sent what arrived.
@@ -397,6 +413,12 @@ class Network:
         from d3gd.kernels.compiled import Compiled  # slow to import, and small networks never need it
 
         return Compiled(self._indptr, self._columns)
+
+    @cached_property
+    def _wide(self) -> "Wide":
+        from d3gd.kernels.wide import Wide
+
+        return Wide(self._indptr, self._columns)
 
     @cached_property
     def _out_degrees(self) -> Ints:

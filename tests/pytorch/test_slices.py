@@ -21,7 +21,8 @@ RANKS = 3
 
 @pytest.fixture
 def small_slices(monkeypatch):
-    monkeypatch.setattr(slices, "_SLICE", 7)
+    for name in ("_WHOLE", "_SLICE"):
+        monkeypatch.setattr(slices, name, 7)
 
 
 def model(dtype=torch.float32):
@@ -51,7 +52,8 @@ def trained(transport, algorithm, *, steps=5, local=None, dtype=torch.float32, c
 def test_slices_are_the_whole(name, dtype, monkeypatch):
     ends = []
     for size in (1 << 19, 7):
-        monkeypatch.setattr(slices, "_SLICE", size)
+        for limit in ("_WHOLE", "_SLICE"):
+            monkeypatch.setattr(slices, limit, size)
         runs = on_threads(RANKS, lambda rank: trained(rank, METHODS[name], dtype=dtype))
         ends.append([(vector, opt.state_dict()) for vector, opt in runs])
     for (whole, state), (sliced, parts) in zip(*ends, strict=True):

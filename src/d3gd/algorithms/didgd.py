@@ -10,7 +10,7 @@ from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.base import Now
 from d3gd.rules.scale import Perron, Scale, scale_by
-from d3gd.rules.updates import descended
+from d3gd.rules.updates import mixed_descent
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import count, one_of, positive
@@ -115,7 +115,7 @@ class DiDGD(Algorithm[DiDGDState]):
         sent = net.exchange(x=s.x, **message)
         g = gradient()  # while messages are in flight
         y = net.precise(scale.own(net, s.Y))
-        x = descended(net, net.mix(net.a0, sent.x), g, y, gamma=now.gamma, n=net.n)
+        x = mixed_descent(net, net.a0, sent.x, s.x, g, y, gamma=now.gamma, n=net.n)
         return DiDGDState(x=x, Y=scale.end(net, Y, sent, now))
 
     def heading(self, net: Network, s: DiDGDState, k: int) -> Heading:

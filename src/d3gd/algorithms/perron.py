@@ -13,7 +13,7 @@ from d3gd.rules.base import Now, Rule
 from d3gd.rules.failing import Failing
 from d3gd.rules.fixed import Fixed
 from d3gd.rules.planned import Planned
-from d3gd.rules.updates import corrected, correction
+from d3gd.rules.updates import corrected, mixed_correction
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import one_of, positive
@@ -131,9 +131,11 @@ class PerronD3GD(Algorithm[PerronState]):
         now = now._replace(a=a)
         r, message = rule.message(net, r, now)
         sent = net.exchange(m=m, **message)
-        mixed = net.mix(a, sent.m, double=True)
-        v = correction(net, v, net.echo(a, sent.m, m), mixed, rate=beta / gamma) if self.correct else v
-        return PerronState(x=net.precise(mixed), v=v, rule=rule.end(net, r, sent, now))
+        if self.correct:
+            x, v = mixed_correction(net, a, sent.m, m, s.x, v, rate=beta / gamma)
+        else:
+            x = net.precise(net.mix(a, sent.m, double=True))
+        return PerronState(x=x, v=v, rule=rule.end(net, r, sent, now))
 
     def heading(self, net: Network, s: PerronState, k: int) -> Heading:
         """The correction steers."""

@@ -14,6 +14,11 @@ _AT_ONCE = 1 << 18  # numbers per call: about half a millisecond in NumPy
 _AFTER = 1 << 30  # numbers in total: about a second in NumPy
 
 
+def loaded() -> bool:
+    """Whether the compiled kernels are loaded, so that they cost nothing but a call."""
+    return "d3gd.kernels.compiling" in sys.modules
+
+
 class Meter:
     """Decides when to load the compiled kernels."""
 
@@ -27,4 +32,4 @@ class Meter:
     def compiled(self, numbers: int) -> bool:
         """Count the numbers of a call, and return whether to use kernels that also help small calls."""
         self._done += numbers
-        return self.large(numbers) or self._done >= _AFTER or "d3gd.kernels.compiling" in sys.modules
+        return self.large(numbers) or self._done >= _AFTER or loaded()

@@ -22,14 +22,15 @@ _PRECISIONS = (np.float64, np.float32)
 _SAMPLE = 256  # numbers; each has an even chance to show that roundings differ
 
 
-# One loop per pattern of arguments: "x" is an array of rows, "y" a column of one number per row.
+# One loop per pattern of arguments: "x" is an array of rows, "y" a column of one number per row, read once per row.
 
 
 def _xy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, y):  # type: ignore[no-untyped-def]
         for i in range(first, last):
+            w = y[i, 0]
             for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], y[i, 0], *numbers)
+                result[i, c] = f(p[i, c], w, *numbers)
 
     return kernel
 
@@ -37,8 +38,9 @@ def _xy(f):  # type: ignore[no-untyped-def]
 def _xxy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, y):  # type: ignore[no-untyped-def]
         for i in range(first, last):
+            w = y[i, 0]
             for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], q[i, c], y[i, 0], *numbers)
+                result[i, c] = f(p[i, c], q[i, c], w, *numbers)
 
     return kernel
 
@@ -55,8 +57,9 @@ def _xxx(f):  # type: ignore[no-untyped-def]
 def _xxxy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, r, y):  # type: ignore[no-untyped-def]
         for i in range(first, last):
+            w = y[i, 0]
             for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], q[i, c], r[i, c], y[i, 0], *numbers)
+                result[i, c] = f(p[i, c], q[i, c], r[i, c], w, *numbers)
 
     return kernel
 
@@ -64,8 +67,9 @@ def _xxxy(f):  # type: ignore[no-untyped-def]
 def _xyxx(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, y, q, r):  # type: ignore[no-untyped-def]
         for i in range(first, last):
+            w = y[i, 0]
             for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], y[i, 0], q[i, c], r[i, c], *numbers)
+                result[i, c] = f(p[i, c], w, q[i, c], r[i, c], *numbers)
 
     return kernel
 
@@ -73,8 +77,9 @@ def _xyxx(f):  # type: ignore[no-untyped-def]
 def _xxxxy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, r, s, y):  # type: ignore[no-untyped-def]
         for i in range(first, last):
+            w = y[i, 0]
             for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], q[i, c], r[i, c], s[i, c], y[i, 0], *numbers)
+                result[i, c] = f(p[i, c], q[i, c], r[i, c], s[i, c], w, *numbers)
 
     return kernel
 

@@ -13,6 +13,7 @@ import numpy as np
 from d3gd.arrays import Array, Ints
 
 _DIRECT = 1 << 17  # numbers below which dividing the work costs more than it gains
+_WORTH = 1 << 14  # numbers from which a compiled equation is faster than NumPy, in spite of its call
 _PIECE = 1 << 18  # bytes of each array in a chunk: it stays in the cache, and NumPy reuses temporary arrays this large
 _PARTS = 4  # parts per core, so that others do not wait for a core that is interrupted
 
@@ -72,9 +73,9 @@ def in_parts(work: Callable[..., None], starts: Ints | range, width: int, *array
         done.result()
 
 
-def is_small(rows: Array) -> bool:
-    """Whether :func:`rowwise` would evaluate an expression of these rows at once."""
-    return rows.size < _DIRECT
+def is_small(rows: Array, compiled: bool = False) -> bool:
+    """Whether NumPy evaluates an expression of these rows fastest at once; ``compiled``, if there is another way."""
+    return rows.size < (min(_WORTH, _DIRECT) if compiled else _DIRECT)
 
 
 def rowwise(expression: Callable[..., Array], *arrays: Array, out: Array | None = None) -> Array:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import wraps
 
 from d3gd.arrays import Array, Floats
+from d3gd.distributed.received import Received
+from d3gd.kernels import loaded
 from d3gd.kernels.threads import is_small
 from d3gd.network import Network
 
@@ -25,7 +27,7 @@ def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Call
     def made(equation: Callable[..., Array]) -> Callable[..., Array]:
         @wraps(equation)
         def update(net: Network, *rows: Array, **numbers: float) -> Array:
-            if is_small(rows[0]):
+            if is_small(rows[0], loaded()):
                 return equation(*rows, **numbers)
             return net.rowwise(equation, *rows, out=None if into is None else rows[into], **numbers)
 
@@ -50,6 +52,33 @@ def corrected(x: Floats, g: Floats, v: Floats, y: Floats, gamma: float, n: int) 
 def correction(v: Floats, m: Floats, mixed: Floats, rate: float) -> Floats:
     r"""Return :math:`v_i + \rho (m_i - \sum_j a_{ij} m_j)`; the sum weighted by :math:`\pi` is conserved."""
     return v + rate * (m - mixed)
+
+
+def mixed_descent(
+    net: Network, a: Floats, sent: Received, x: Floats, g: Floats, y: Floats, *, gamma: float, n: int
+) -> Floats:
+    r"""Return :math:`\sum_j a_{ij} x_j - \frac{\gamma}{n y_i} g_i`, given what was sent; ``x`` is no longer needed."""
+    kernels = net.wide(sent)
+    if kernels is None or not x.dtype == g.dtype == y.dtype:
+        return descended(net, net.mix(a, sent), g, y, gamma=gamma, n=n)
+    new = net.place(x)
+    kernels.descend(a, *sent.parts(), g, gamma / (n * y), new)
+    return new
+
+
+def mixed_correction(
+    net: Network, a: Floats, sent: Received, m: Floats, x: Floats, v: Floats, *, rate: float
+) -> tuple[Floats, Floats]:
+    r"""Return :math:`\sum_j a_{ij} m_j` and the correction after it, given what was sent; ``x`` is no longer needed."""
+    kernels = net.wide(sent)
+    if kernels is None:
+        mixed = net.mix(a, sent, double=True)
+        return net.precise(mixed), correction(net, v, net.echo(a, sent, m), mixed, rate=rate)
+    new, after = net.place(x), net.place(v)
+    if after is not v:
+        after[...] = v
+    kernels.correct(a, *sent.parts(), rate, new, after)
+    return new, after
 
 
 @rowwise()

@@ -149,7 +149,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             DivergedError: The new model would not be finite; parameters and state stay as they are.
         """
         self._steps.require_whole()
-        self._model.require_untouched(self.param_groups, self._steps.point, thorough=self.iteration % EVERY == 0)
+        self._steps.require_untouched(self.param_groups, thorough=self.iteration % EVERY == 0)
         k = self._exchanges
         algorithm = self._source.current(k)
         agreed = self._agreed()
@@ -230,7 +230,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         if buffers:
             a = self.algorithm.weights(self.network, self._steps.memory)
             received = self.network.exchange(buffers=gathered(buffers, self.network.dtype)).buffers
-            write(self.network.mix(a, received), buffers)
+            with torch.no_grad():
+                write(self.network.mix(a, received), buffers)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of this process's agent, including its model, as named tensors.

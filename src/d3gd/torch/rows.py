@@ -46,8 +46,12 @@ class Row:
 
     def whole(self) -> Floats:
         """Return all numbers in a new array."""
-        found = self.part(0, self.dim)
-        return found if found.base is None else found.copy()
+        found: Floats = np.empty((1, self.dim), dtype=self._dtype)
+        if all(tensor is not None and _is_array(tensor, self._dtype) for tensor in self._tensors):
+            torch.cat(self._tensors, out=torch.from_numpy(found[0]))  # type: ignore[arg-type]  # none is None
+        else:
+            found[...] = self.part(0, self.dim)
+        return found
 
     def is_finite(self) -> bool:
         """Whether all numbers are finite."""
@@ -90,9 +94,8 @@ def parts(row: Array, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return [piece.view(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
 
 
-@torch.no_grad()
 def write(row: Array, tensors: Sequence[torch.Tensor]) -> None:
-    """Write a row into some tensors."""
+    """Write a row into some tensors, without a graph."""
     for part, tensor in zip(parts(row, tensors), tensors, strict=True):
         tensor.copy_(part)
 

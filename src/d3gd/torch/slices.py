@@ -18,17 +18,21 @@ from d3gd.engine.gradients import Gradients
 from d3gd.errors import DivergedError
 from d3gd.network import Network
 from d3gd.state import flatten, restore
-from d3gd.torch.checks import require_finite
-from d3gd.torch.model import slice_sum
 
-_SLICE = 1 << 19  # numbers: 2 MB in single precision
+_WHOLE = 1 << 18  # numbers up to which a model is stepped whole: it keeps its values if a step fails
+_SLICE = 1 << 20  # numbers: 4 MB in single precision
 
 
-def bounds(algorithm: Algorithm[Any], net: Network, dim: int) -> list[int]:
-    """Return where slices of a model start, and its end; a small model, or one that the method needs whole, is one."""
-    fits = algorithm.coordinatewise and net.reliable and net.repeatable
-    count = -(-dim // _SLICE) if fits else 1
-    return np.linspace(0, dim, count + 1).astype(int).tolist()  # type: ignore[no-any-return]
+def bounds(algorithm: Algorithm[Any], net: Network, dim: int) -> list[int] | None:
+    """Return where the slices of a large model start, and its end; None if it is small or the method needs it whole."""
+    if dim <= _WHOLE or not (algorithm.coordinatewise and net.reliable and net.repeatable):
+        return None
+    return np.linspace(0, dim, -(-dim // _SLICE) + 1).astype(int).tolist()  # type: ignore[no-any-return]
+
+
+def sums(row: Floats, cuts: list[int]) -> list[float]:
+    """Return the sum of each slice, which tells whether numbers have changed, and whether they are finite."""
+    return [float(np.add.reduce(row[0, first:last])) for first, last in pairwise(cuts)]
 
 
 def separate(memory: Any, dim: int) -> Any:
@@ -39,10 +43,6 @@ def separate(memory: Any, dim: int) -> Any:
             arrays[name] = arrays[name].copy()
         seen.append(arrays[name])
     return restore(memory, arrays)
-
-
-class TornError(DivergedError):
-    """A model that is not finite, of which some slices have already changed."""
 
 
 def step(
@@ -66,7 +66,7 @@ def step(
     Returns:
         The state, and the sum over each slice of the model.
     """
-    arrays, sums, later = flatten(memory), list[float](), _Later(net)
+    arrays, totals, later = flatten(memory), list[float](), _Sliced(net)
     wide, after = _wide(arrays, cuts[-1]), memory
     for first, last in pairwise(cuts):
         before = restore(memory, {name: a[:, first:last] if name in wide else a for name, a in arrays.items()})
@@ -80,19 +80,19 @@ def step(
         later.begin(last - first)
         after = algorithm.step(cast(Network, later), gradients, before, k)
         net.halo.transport.settle()  # what is overwritten below may have been sent
-        new, total = flatten(after), slice_sum(algorithm.point(after))
-        finite = bool(np.isfinite(total) or np.isfinite(algorithm.point(after)).all())
-        if not finite and first > 0:
-            raise TornError(
+        new, [total] = flatten(after), sums(algorithm.point(after), [0, last - first])
+        if not (np.isfinite(total) or np.isfinite(algorithm.point(after)).all()):
+            raise DivergedError(
                 f"step {k} made the model NaN or infinite, and part of it has changed; load the last saved state, and "
                 "try a smaller step size"
             )
-        require_finite(finite, k)
-        sums.append(total)
+        totals.append(total)
         for name in wide:
-            arrays[name][:, first:last] = new.pop(name)
+            into, values = arrays[name][:, first:last], new.pop(name)
+            if values.ctypes.data != into.ctypes.data:
+                into[:] = values
         rest = new
-    return restore(after, {**{name: arrays[name] for name in wide}, **rest}), sums
+    return restore(after, {**{name: arrays[name] for name in wide}, **rest}), totals
 
 
 def _wide(arrays: dict[str, Array], dim: int) -> list[str]:
@@ -100,8 +100,8 @@ def _wide(arrays: dict[str, Array], dim: int) -> list[str]:
     return [name for name, array in arrays.items() if array.ndim == 2 and array.shape[1] == dim]
 
 
-class _Later:
-    """A network on which later slices do not send again what does not belong to a slice: it has arrived with the first.
+class _Sliced:
+    """A network on which slices are updated in place, and what does not belong to a slice is sent with the first only.
 
     Args:
         net: The network.
@@ -114,6 +114,10 @@ class _Later:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._net, name)
+
+    def place(self, like: Array) -> Array:
+        """Return an array of the state itself: it is updated in place."""
+        return like
 
     def begin(self, width: int) -> None:
         """Begin a slice."""

@@ -1,6 +1,6 @@
 """The steps of an algorithm on this process's model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -48,7 +48,7 @@ class Steps:
             self.memory = algorithm.init(net, x0)
         require_state(algorithm, net, self.memory, model.dim, type(algorithm).__name__, "init")
         self._every = every
-        self._cuts = slices.bounds(algorithm, net, model.dim) if every == 1 else [0, model.dim]
+        self._cuts = slices.bounds(algorithm, net, model.dim) if every == 1 else None
         self._torn = False
         self._keep(self.memory)
 
@@ -77,16 +77,29 @@ class Steps:
 
     def _keep(self, memory: Any) -> None:
         """Keep a state that no step has made."""
-        if self._sliced:
+        if self._cuts is not None:
             self.memory = slices.separate(memory, self._model.dim)
-            self._model.share(self.point, self._cuts)
-        else:
-            self.memory, self._so_far = memory, between.begun(self._algorithm.point(memory))
-            self._model.write(self.point)
+            self._model.share(self.point)
+            self._sums = slices.sums(self.point, self._cuts)
+            return
+        self.memory = memory
+        if self._every > 1:
+            self._so_far = between.begun(self._algorithm.point(memory))
+        self._model.share(self.point.copy())
 
-    @property
-    def _sliced(self) -> bool:
-        return len(self._cuts) > 2
+    def require_untouched(self, groups: Sequence[dict[str, Any]], *, thorough: bool) -> None:
+        """Raise an error if other code has changed the parameters since the last step.
+
+        Args:
+            groups: The groups of parameters.
+            thorough: Whether to look at the numbers of a large model if nothing hints at a change.
+        """
+        self._model.require_untouched(groups, self._is_same, thorough=thorough or self._cuts is None)
+
+    def _is_same(self, row: Floats) -> bool:
+        if self._cuts is not None:
+            return slices.sums(row, self._cuts) == self._sums
+        return np.array_equal(row, self.point) or np.array_equal(row, self.point, equal_nan=True)
 
     def require_whole(self) -> None:
         """Raise an error if the last step ended halfway."""
@@ -95,9 +108,7 @@ class Steps:
 
     def direction(self, closure: Callable[[], float] | None, losses: list[float], k: int) -> Row:
         """Return the gradient, or what a local optimizer proposes per unit of the step size."""
-        found = self._source.direction(self._model, self._net.dtype, closure, losses, k)
-        require_finite(found.is_finite(), k)
-        return found
+        return self._source.direction(self._model, self._net.dtype, closure, losses, k)
 
     def take(
         self,
@@ -119,8 +130,11 @@ class Steps:
         """
         one = nullcontext() if algorithm.coordinatewise else self._blas.limit(limits=1, user_api="blas")
         with one, np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # divergence shows in the numbers
-            take = self._take_local if self._every > 1 else self._take_slices if self._sliced else self._take_whole
-            take(algorithm, k, closure, losses, idle)
+            if self._cuts is not None:
+                self._take_slices(self._cuts, algorithm, k, closure, losses, idle)
+            else:
+                take = self._take_local if self._every > 1 else self._take_whole
+                take(algorithm, k, closure, losses, idle)
         if closure is not None and not losses and not idle:
             self.direction(closure, losses, k)  # a caller expects its closure to be called
         if k == 0 and (self._every == 1 or self._so_far.steps == 0):
@@ -138,6 +152,7 @@ class Steps:
         """Take a local step, and after the last of them exchange."""
         so_far = self._so_far
         d = np.zeros_like(so_far.x) if idle else self.direction(closure, losses, k).whole()
+        require_finite(is_finite(d), k)
         so_far = between.followed(algorithm, self._net, self.memory, k, so_far, d, self._every)
         if so_far.steps == self._every:
             whole = resized(algorithm, so_far.size)
@@ -151,6 +166,7 @@ class Steps:
 
     def _take_slices(
         self,
+        cuts: list[int],
         algorithm: Algorithm[Any],
         k: int,
         closure: Callable[[], float] | None,
@@ -164,13 +180,14 @@ class Steps:
                 return np.zeros((1, last - first), dtype=self._net.dtype)
             if not row:
                 row.append(self.direction(closure, losses, k))
+                require_finite(row[0].is_finite(), k)
                 self._torn = True  # from here on, until the last slice is written
             return row[0].part(first, last)
 
         self._torn = idle
-        self.memory, sums = slices.step(algorithm, self._net, self.memory, k, direction, self._cuts)
+        self.memory, self._sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
         self._torn = False
-        self._model.written(sums)
+        self._model.written()
 
     def _take_whole(
         self,
@@ -192,6 +209,7 @@ class Steps:
             found = self.direction(closure, losses, k).whole()
             if elsewhere:
                 model.write(here)
+            require_finite(is_finite(found), k)
             return found
 
         gradients = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self._net.agents)

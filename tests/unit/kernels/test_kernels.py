@@ -15,11 +15,14 @@ from d3gd.kernels import threads
 from d3gd.kernels.plain import Plain
 from d3gd.kernels.rows import rectangles
 from d3gd.network import Network
+from d3gd.rules import updates
+from d3gd.transports.threads import on_threads
 from tests.helpers.strategies import examples
 
 PRECISIONS = (np.float64, np.float32)
 LOADED = tuple(
-    f"d3gd.{name}" for name in ("kernels.compiled", "kernels.compiling", "kernels.fused", "problems.sigmoid_kernel")
+    f"d3gd.{name}"
+    for name in ("kernels.compiled", "kernels.compiling", "kernels.fused", "kernels.wide", "problems.sigmoid_kernel")
 )
 
 
@@ -199,3 +202,27 @@ def test_machine_code_is_kept_for_the_next_process_wherever_it_can_be(tmp_path):
         assert answer.stdout.strip() == "[[2.]]"
         kept = sorted(path.name for path in tmp_path.rglob("*.nbc"))
         assert len(kept) == 1
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_one_pass_over_a_large_model_has_the_bits_of_mixing_first(compiled, dtype):
+    graph, d = d3gd.graphs.exponential(5), 1 << 14
+
+    def updated(rank, one_pass):
+        net = Network(graph, d3gd.weights.metropolis(graph), transport=rank, dtype=dtype)
+        draw = np.random.default_rng(rank.rank)
+        x, g = (draw.normal(size=(1, d)).astype(dtype) for _ in range(2))
+        v, y = draw.normal(size=(1, d)), np.full((1, 1), 0.3, dtype)
+        sent = net.exchange(x=x).x
+        if one_pass:
+            assert net.wide(sent) is not None
+        else:
+            net.wide = lambda received: None
+        descended = updates.mixed_descent(net, net.a0, sent, x, g, y, gamma=0.1, n=5)
+        return descended, *updates.mixed_correction(net, net.a0, sent, x, x, v, rate=0.7)
+
+    ways = [on_threads(5, lambda rank, way=way: updated(rank, way)) for way in (True, False)]
+    for one, other in zip(*ways, strict=True):
+        for found, wanted in zip(one, other, strict=True):
+            assert found.dtype == wanted.dtype
+            assert np.array_equal(found, wanted)
