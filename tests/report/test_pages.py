@@ -69,6 +69,17 @@ def test_a_phone_needs_no_scrolling_sideways(opened, written, emulated):
     assert min(buttons) >= 32  # a finger's width
 
 
+def test_long_names_of_agents_fit_a_phone_too(opened, emulated, tmp_path):
+    names = ["a" * 80, "b c " * 20, "c"]
+    graph = d3gd.Digraph.from_edges(3, d3gd.graphs.ring(3).edges, labels=names)
+    problem = d3gd.problems.quadratic(agents=3, dim=2)
+    result = d3gd.run(d3gd.D3GD(step_size=0.1), graph, problem, iterations=4, record_weights=True)
+    write_report({"x" * 80: result}, tmp_path / "long.html")
+    emulated("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
+    page = opened(tmp_path / "long.html")
+    assert page.js("document.documentElement.scrollWidth") <= 360
+
+
 def luminance(colour):
     parts = [int(part) / 255 for part in colour.split("(")[1].strip(")").split(",")[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]

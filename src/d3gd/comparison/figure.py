@@ -1,7 +1,6 @@
 """The curves of a comparison: one metric against iterations, bytes and time."""
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from itertools import cycle
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,7 @@ from d3gd.comparison.numbers import quantile
 from d3gd.comparison.runs import Run, between
 from d3gd.comparison.summary import Row
 from d3gd.drawing import new_figure
-from d3gd.errors import SettingsError
-from d3gd.plots import DPI, PALETTE, STYLE, TITLES, plain_label
+from d3gd.plots import DPI, PALETTE, STYLE, TITLES, figure_bytes, plain_label
 
 if TYPE_CHECKING:
     from d3gd.comparison.result import Comparison
@@ -36,19 +34,8 @@ _HEIGHT, _WIDTH, _LEGEND, _ENTRY = 4.3, 3.7, 2.7, 0.19  # inches
 
 def draw(comparison: "Comparison", suffixes: Sequence[str]) -> dict[str, bytes]:
     """Return the figure in each format given by a file suffix: ``.png``, ``.pdf`` or ``.svg``."""
-    import matplotlib as mpl
-
-    for suffix in suffixes:
-        if suffix not in (".png", ".pdf", ".svg"):
-            raise SettingsError(f"{suffix!r} is not a figure format; use .png, .pdf or .svg")
-    found = {}
-    with mpl.rc_context(_STYLE):
-        figure = figure_of(comparison)
-        for suffix in suffixes:
-            content = BytesIO()
-            figure.savefig(content, format=suffix[1:], metadata={"CreationDate": None} if suffix == ".pdf" else None)
-            found[suffix] = content.getvalue()
-    return found
+    figure = figure_of(comparison)
+    return {suffix: figure_bytes(figure, suffix) for suffix in suffixes}
 
 
 def figure_of(comparison: "Comparison") -> Any:

@@ -96,9 +96,10 @@ class Comparison:
             ax: matplotlib axes to draw on; the numbers at the lines' ends are ranks.
 
         Returns:
-            ``ax``; without it, and without a file, a new matplotlib figure; None if a file was written.
+            ``ax``; without it a new matplotlib figure.
         """
         from d3gd.comparison import figure
+        from d3gd.plots import write_figure
 
         if ax is not None:
             if path is not None:
@@ -106,12 +107,10 @@ class Comparison:
             one_of("x", x, ("iterations", "gradients", "bytes", "time"))
             figure.draw_panel(ax, self, "seconds" if x == "time" else x)
             return ax
-        if path is None:
-            return figure.figure_of(self)
-        path = Path(path)
-        files.make_folder(path.parent)
-        files.write_atomically(path, figure.draw(self, [path.suffix])[path.suffix])
-        return None
+        made = figure.figure_of(self)
+        if path is not None:
+            write_figure(made, path)
+        return made
 
     def to_latex(self) -> str:
         """Return the table as a LaTeX ``tabular``, which needs no package."""

@@ -112,11 +112,19 @@ def plot_runs(
 
 def write_figure(figure: Any, path: str | Path) -> None:
     """Write a matplotlib figure to a file: .png, .pdf or .svg."""
-    content, suffix = BytesIO(), _suffix(path)
-    fixed = {"CreationDate": None} if suffix == ".pdf" else None  # so that equal figures are equal files
-    figure.savefig(content, format=suffix[1:], metadata=fixed)
+    content = figure_bytes(figure, _suffix(path))
     files.make_folder(Path(path).parent)
-    files.write_atomically(Path(path), content.getvalue())
+    files.write_atomically(Path(path), content)
+
+
+def figure_bytes(figure: Any, suffix: str) -> bytes:
+    """Return a matplotlib figure as the content of a file with a suffix; equal figures are equal files."""
+    import matplotlib as mpl
+
+    content = BytesIO()
+    with mpl.rc_context({"svg.fonttype": STYLE["svg.fonttype"]}):
+        figure.savefig(content, format=suffix[1:], metadata={"CreationDate": None} if suffix == ".pdf" else None)
+    return content.getvalue()
 
 
 def _suffix(path: str | Path | None) -> str:
