@@ -73,3 +73,10 @@ def written(results, tmp_path_factory):
 def shown():
     """The number that a page shows for a number: its first four digits."""
     return lambda value: float(f"{np.float64(value):.4g}")
+
+
+@pytest.fixture
+def emulated(driver):
+    yield lambda command, **arguments: driver.execute_cdp_cmd(f"Emulation.{command}", arguments)
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})

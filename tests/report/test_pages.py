@@ -52,13 +52,6 @@ def test_a_script_that_slipped_in_would_not_run(opened, written, tmp_path):
     assert [entry for entry in page.complaints() if "Content Security Policy" in entry["message"]]
 
 
-@pytest.fixture
-def emulated(driver):
-    yield lambda command, **arguments: driver.execute_cdp_cmd(f"Emulation.{command}", arguments)
-    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
-
-
 def test_a_phone_needs_no_scrolling_sideways(opened, written, emulated):
     emulated("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
     page = opened(written)

@@ -27,7 +27,7 @@ def make(step_size, name, seed):
     }
 
 
-def test_a_sweep_has_a_page_with_its_combinations_and_curves(opened, tmp_path, capsys):
+def test_a_sweep_has_a_page_with_its_combinations_and_curves(opened, emulated, tmp_path, capsys):
     found = d3gd.sweep(
         make, {"step_size": [-1.0, 0.01, 0.1], "name": [HOSTILE[1]]}, out=tmp_path / "s", seeds=2, jobs=1
     )
@@ -38,6 +38,9 @@ def test_a_sweep_has_a_page_with_its_combinations_and_curves(opened, tmp_path, c
     assert [float(text) for text in column(page, 3)[:2]] == medians
     assert column(page, 6)[2] == "2 of 2 failed"
     assert len(page.all(".curve")) == 2
+    emulated("setEmulatedMedia", media="print")
+    assert [label.text for label in page.all("label.toggle") if label.is_displayed()] != []  # names of curves on paper
+    emulated("setEmulatedMedia", media="")
     page.all("label.toggle input")[0].click()
     assert len(page.all(".curve")) == 1
     page.all("#ranking th button")[1].click()
