@@ -50,14 +50,14 @@ def content(path: str | Path, what: str, *, limit: int = TEXT, error: Raised = R
 def text(path: str | Path, what: str, *, limit: int = TEXT, error: Raised = RecordError) -> str:
     """Return a file of UTF-8 text, without the byte-order mark that some editors write; see :func:`content`."""
     held = content(path, what, limit=limit, error=error)
-    with _reported(Path(path), what, error):
+    with reported(Path(path), what, error):
         return held.decode("utf-8-sig")
 
 
 def rows(path: str | Path, what: str, *, error: Raised = RecordError) -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV file that are not empty, each with the number of its last line."""
     reader = csv.reader(io.StringIO(text(path, what, error=error), newline=""), skipinitialspace=True)
-    with _reported(Path(path), what, error):
+    with reported(Path(path), what, error):
         return [(reader.line_num, row) for row in reader if row]
 
 
@@ -98,7 +98,7 @@ def arrays(
     """
     path = Path(path)
     if held is not None:
-        with _reported(path, what, error):
+        with reported(path, what, error):
             return _unpacked(io.BytesIO(held), len(held))
     with _opened(path, what, limit, error) as (file, size):
         return _unpacked(file, size)
@@ -126,12 +126,12 @@ def csr(
         square: Whether the matrix must be square.
     """
     found = arrays(path, what, held=held, limit=limit, error=error)
-    with _reported(Path(path), what, error):
+    with reported(Path(path), what, error):
         return _matrix(found, square)
 
 
 @contextmanager
-def _reported(path: Path, what: str, error: Raised) -> Iterator[None]:
+def reported(path: Path, what: str, error: Raised) -> Iterator[None]:
     """Turn any error of a parser into one line."""
     try:
         yield
@@ -147,7 +147,7 @@ def _reported(path: Path, what: str, error: Raised) -> Iterator[None]:
 @contextmanager
 def _opened(path: Path, what: str, limit: int, error: Raised) -> Iterator[tuple[IO[bytes], int]]:
     """Open a regular file and yield it with its size."""
-    with _reported(path, what, error):
+    with reported(path, what, error):
         _require_regular(path.stat().st_mode)  # opening a device may have side effects
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
             status = os.fstat(file.fileno())
