@@ -14,13 +14,14 @@ from d3gd import reading
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.data.checks import check_room
 from d3gd.errors import ProblemError
-from d3gd.validation import count, shown
+from d3gd.validation import as_array, as_path, count, listed, shown
 
 _IDX = "an idx file, raw or as .gz, as of MNIST (yann.lecun.com/exdb/mnist) or Debian's dataset-fashion-mnist"
 _LIBSVM = "a file in LIBSVM's format, as of www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 _CIFAR = "a batch of CIFAR-10's binary version (www.cs.toronto.edu/~kriz/cifar.html); the Python version is pickled"
 _PICTURE = "an image"
 _UNSIGNED, _IMAGES, _LABELS = 0x08, 3, 1  # of idx: the type of bytes, and numbers of axes
+_LARGEST_SIDE = 10_000  # pixels
 _RECORD, _CIFAR_SHAPE, _CIFAR_CLASSES = 3073, (3, 32, 32), 10
 
 
@@ -129,7 +130,7 @@ def read_cifar10(
     Returns:
         Images in [0, 1] as float32, shape (samples, 3, 32, 32): red, green and blue; and labels from 0 to 9.
     """
-    several = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    several = [paths] if isinstance(paths, (str, Path)) else listed("paths", paths, "files", error=ProblemError)
     batches = [_cifar(path, digest) for path, digest in zip(several, _digests(sha256, len(several)), strict=True)]
     if not batches:
         raise ProblemError("paths is empty; give the files of CIFAR-10's binary version")
@@ -162,12 +163,19 @@ def read_images(folder: str | Path, *, size: tuple[int, int] | None = None) -> t
         from PIL import Image
     except ImportError as error:
         raise ProblemError(f"folders of images need Pillow ({error}); install it: pip install pillow") from None
+    folder = as_path("folder", folder, error=ProblemError)
+    if size is not None:
+        sides = as_array("size", size, error=ProblemError)
+        if sides.shape != (2,) or sides.dtype.kind not in "iu" or not 0 < sides.min() <= sides.max() <= _LARGEST_SIDE:
+            raise ProblemError(
+                f"size = {shown(size)}: give rows and columns, two whole numbers from 1 to {_LARGEST_SIDE}"
+            )
     try:
-        seen = sorted(path for path in Path(folder).iterdir() if path.is_dir() and not path.name.startswith("."))
+        seen = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
         files = [(label, path) for label, place in enumerate(seen) for path in _shown(place)]
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ProblemError(
-            f"{folder} cannot be read ({error.strerror}); give a folder with one folder per class"
+            f"{folder} cannot be read ({getattr(error, 'strerror', error)}); give a folder with one folder per class"
         ) from None
     if not files:
         raise ProblemError(f"{folder} has no images in folders of their classes; put them into {folder}/CLASS/")
@@ -199,16 +207,14 @@ def _scaled(pixels: Array) -> Array:
 def _digests(sha256: Any, needed: int) -> list[str | None]:
     if sha256 is None:
         return [None] * needed
-    given = [sha256] if isinstance(sha256, str) else list(sha256)
+    given = [sha256] if isinstance(sha256, str) else listed("sha256", sha256, "digests", error=ProblemError)
     if len(given) != needed or not all(isinstance(each, str) for each in given):
         raise ProblemError(f"sha256 = {shown(sha256)}: give {needed} digests, one per file")
     return given
 
 
 def _content(path: str | Path, what: str, sha256: str | None) -> bytes:
-    if not isinstance(path, (str, Path)):
-        raise ProblemError(f"path is a {type(path).__name__}; give the name of {what}")
-    held = reading.content(path, what, limit=reading.ARRAYS, error=ProblemError)
+    held = reading.content(as_path("path", path, error=ProblemError), what, limit=reading.ARRAYS, error=ProblemError)
     found = hashlib.sha256(held).hexdigest()
     if sha256 is not None and found != sha256.strip().lower():
         raise ProblemError(

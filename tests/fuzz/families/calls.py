@@ -166,6 +166,10 @@ def _problems() -> dict[str, Call]:
         "data.dirichlet_mixture": good(d.dirichlet_mixture, **drawn),
         "data.hold_out": good(d.hold_out, X=SAMPLES, y=LABELS, fraction=0.25, seed=1),
         "data.split_by_label": good(d.split_by_label, X=SAMPLES, y=LABELS, agents=N, alpha=0.5, seed=1),
+        "data.read_idx": good(d.read_idx, 0.5, images="nowhere", labels="nowhere", sha256=["00", "00"]),
+        "data.read_libsvm": good(d.read_libsvm, 0.5, path="nowhere", features=3, sha256="00"),
+        "data.read_cifar10": good(d.read_cifar10, 0.5, paths=["nowhere"], sha256=["00"]),
+        "data.read_images": good(d.read_images, 0.5, folder="nowhere", size=(2, 2)),
         "data.read_table": good(d.read_table, 0.5, path="nowhere.csv", label="label"),
     }
 
@@ -175,6 +179,10 @@ def _analysis() -> dict[str, Call]:
     even, moving = np.full(N, 1 / N), {"step_size": 0.1, "combine": "after"}
     design = {"A": WEIGHTS, "X": X, "G": G, "y": even, "step_size": 0.1, "pi": even}
     return {
+        "topologies.one_peer_exponential": good(d3gd.topologies.one_peer_exponential, 0.5, n=8),
+        "topologies.base_graph": good(d3gd.topologies.base_graph, 0.5, n=6, k=1),
+        "topologies.equi_one_peer": good(d3gd.topologies.equi_one_peer, 0.5, n=6, length=4, ratio=0.5, seed=1),
+        "topologies.union": good(d3gd.topologies.union, 0.5, sequence=d3gd.topologies.one_peer_exponential(4)),
         "topologies.ac_gt": good(t.ac_gt, graph=BOTH_WAYS, values=X, prune=0.5, sharpness=2.0, seed=1),
         "topologies.fast_mixing": good(t.fast_mixing, graph=GRAPH),
         "topologies.fastest_mixing": good(t.fastest_mixing, 0.5, graph=BOTH_WAYS),

@@ -1,0 +1,92 @@
+import math
+
+import numpy as np
+import pytest
+
+import d3gd
+from d3gd.errors import GraphError
+from d3gd.topologies import base_graph, equi_one_peer, one_peer_exponential, union
+
+
+def product(steps):
+    total = np.eye(steps[0].graph.n)
+    for step in steps:
+        total = step.weights.toarray() @ total
+    return total
+
+
+def doubly_stochastic(steps):
+    for step in steps:
+        W = step.weights.toarray()
+        assert (W >= 0).all()
+        assert np.allclose(W.sum(axis=0), 1, atol=1e-12)
+        assert np.allclose(W.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 4, 8, 32])
+def test_the_one_peer_exponential_graph_averages_powers_of_two_exactly(n):
+    steps = one_peer_exponential(n)
+    doubly_stochastic(steps)
+    assert len(steps) == math.log2(n)
+    assert all(step.graph.link_count == n for step in steps)  # one link into each agent
+    assert np.allclose(product(steps), 1 / n, atol=1e-14)
+    assert set(map(tuple, union(steps).edges.tolist())) == set(map(tuple, d3gd.graphs.exponential(n).edges.tolist()))
+
+
+def test_the_one_peer_exponential_graph_does_not_average_other_numbers():
+    steps = one_peer_exponential(6)
+    doubly_stochastic(steps)
+    assert not np.allclose(product(steps), 1 / 6, atol=1e-3)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_the_base_graph_averages_any_number_of_agents_exactly(k):
+    for n in [*range(2, 40), 64, 100]:
+        if k >= n:
+            continue
+        steps = base_graph(n, k)
+        doubly_stochastic(steps)
+        assert np.allclose(product(steps), 1 / n, atol=1e-13), n
+        assert len(steps) <= 2 * math.log(n, k + 1) + 2 + 1e-9
+        for step in steps:
+            W = step.weights.toarray()
+            assert np.array_equal(W, W.T)
+            assert (np.count_nonzero(W - np.diag(np.diag(W)), axis=1) <= k).all()
+
+
+def test_the_mean_of_all_shifts_of_equitopo_is_the_average():
+    n, ratio = 7, 0.3
+    steps = equi_one_peer(n, length=500, ratio=ratio, seed=1)
+    doubly_stochastic(steps)
+    shifts = {tuple(step.graph.edges[:, 0].tolist()): step.weights.toarray() for step in steps}
+    assert len(shifts) == n - 1
+    basis = [(W - (1 - ratio) * np.eye(n)) / ratio for W in shifts.values()]
+    assert np.allclose(np.mean(basis, axis=0), 1 / n, atol=1e-12)
+    assert np.allclose(product(steps), 1 / n, atol=1e-6)
+    assert [step.graph.edges.tolist() for step in equi_one_peer(n, seed=3)] == [
+        step.graph.edges.tolist() for step in equi_one_peer(n, seed=3)
+    ]
+
+
+def test_a_run_uses_the_links_in_turn_and_averages_in_one_period():
+    steps = one_peer_exponential(8)
+    graph = union(steps)
+    problem = d3gd.problems.from_functions(agents=8, dim=2, gradient=lambda agent, x: 0 * x)  # mixing alone
+    start = np.random.default_rng(0).normal(size=(8, 2))
+    result = d3gd.run(
+        d3gd.DiDGD(step_size=0.1, averaged=True),
+        graph,
+        problem,
+        iterations=3,
+        x0=start,
+        weights=d3gd.weights.uniform(graph),
+        conditions=d3gd.Conditions(graphs=[step.graph for step in steps]),
+        metrics=["disagreement"],
+    )
+    assert np.allclose(result.x, start.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("call", [lambda: base_graph(4, 4), lambda: one_peer_exponential(1), lambda: union([])])
+def test_what_cannot_be_is_refused(call):
+    with pytest.raises(GraphError):
+        call()
