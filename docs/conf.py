@@ -53,6 +53,7 @@ python_maximum_signature_line_length = 80
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+napoleon_attr_annotations = False  # types stand in the signature
 
 nitpicky = True  # every reference to a name of the package leads somewhere
 nitpick_ignore_regex = [(r"py:.*", r"(?!d3gd\.).*")]

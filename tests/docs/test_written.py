@@ -1,5 +1,6 @@
 """Pages that follow from code and results are as these say, and every page has a place in the navigation."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -36,12 +37,29 @@ def test_a_table_takes_the_place_of_the_one_before():
         between.filled(page, "u", "new")
 
 
+PLACES = [
+    (page, name)
+    for page in sorted((ROOT / "docs").rglob("*.md"))
+    for name in re.findall(r"<!-- /([\w -]+) -->", page.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize(("page", "name"), PLACES, ids=[f"{page.stem}-{name}" for page, name in PLACES])
+def test_every_place_for_a_table_holds_one(page, name):
+    text = page.read_text(encoding="utf-8")
+    inside = text.partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0]
+    assert between.filled(text, name, inside) == text
+    _, rule, *rows = inside.strip().splitlines()
+    assert set(rule) <= set("|- ")
+    assert all(row.startswith("|") for row in rows)
+
+
 @pytest.mark.parametrize("script", sorted((ROOT / "docs/scripts").glob("*_table.py")), ids=lambda path: path.stem)
-def test_every_script_of_a_table_has_its_place_in_a_page(script):
-    calls = [line for line in script.read_text(encoding="utf-8").splitlines() if "between.write(" in line]
-    assert len(calls) == 1
-    page = (ROOT / "docs" / calls[0].split('"')[1]).read_text(encoding="utf-8")
-    assert f"docs.scripts.{script.stem}" in page
+def test_every_script_of_a_table_is_named_where_its_table_is(script):
+    page, name = re.search(r'between\.write\(\s*"([^"]+)", ("[^"]+"|name),', script.read_text("utf-8")).groups()
+    places = [place for path, place in PLACES if path == ROOT / "docs" / page]
+    assert name.strip('"') in [*places, "name"]
+    assert f"docs.scripts.{script.stem}" in (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
 def test_the_row_of_a_claim():
