@@ -285,3 +285,49 @@ def test_a_gradient_that_is_not_finite_stops_its_agent_before_it_reaches_another
 def test_connect_needs_a_file():
     with pytest.raises(SettingsError, match=r"no site's file; .* d3gd site run site\.toml"), d3gd.sites.connect():
         pass
+
+
+def test_a_file_that_names_a_script_is_not_run_without_it(tmp_path):
+    template = 'kind = "DiDGD"\nstep_size = 0.1'
+    files = folders(tmp_path, algorithm=template, iterations=6, more='patience = inf\nscript = "train.py"')
+    with pytest.raises(SettingsError, match=r"python train\.py"):
+        run(load(files["a"]))
+
+
+SMALL = 'kind = "PerronD3GD"\nstep_size = 0.1\nevery = 2\ncompress = "int8"'
+
+
+def test_local_steps_and_compressed_messages_are_those_of_a_simulation_also_resumed(tmp_path):
+    files = folders(tmp_path, iterations=40, algorithm=SMALL)
+    first = train(files, iterations=20)
+    assert [result.status for result in first.values()] == ["completed"] * 3, first
+    found = together({name: lambda path=path: run(load(path), resume=True) for name, path in files.items()})
+    problem = d3gd.problems.sigmoid_classification(agents=3, samples=10, features=3, test_samples=10, batch=4)
+    method = d3gd.Local(method=d3gd.PerronD3GD(step_size=0.1), every=2)
+    small = d3gd.Compressed(method=method, compress="int8")
+    expected = d3gd.run(small, d3gd.graphs.ring(3), problem, iterations=40, metrics=[])
+    assert np.array_equal(np.concatenate([found[name].x for name in "abc"]), expected.x)
+
+
+def test_where_receivers_may_miss_a_message_it_is_not_compressed(tmp_path):
+    for more, message in [
+        ("patience = 0.2", "patience = inf"),
+        ('patience = inf\ntrust = "clip"', "says only what"),
+    ]:
+        place = tmp_path / message
+        place.mkdir()
+        files = folders(place, iterations=3, algorithm=SMALL, more=more)
+        found = train(files)
+        assert all(message in str(error) for error in found.values()), found
+
+
+def test_compressed_nonsense_ends_the_site_that_hears_it(tmp_path, monkeypatch):
+    post = Hub.post
+
+    def wrong(hub, place, arrays):
+        nonsense = {"m": np.full_like(arrays["m"], 255)} if "m" in arrays else arrays  # a scale of NaN
+        post(hub, place, nonsense if hub.name == "a" and place[0] == 5 else arrays)
+
+    monkeypatch.setattr(Hub, "post", wrong)
+    found = train(folders(tmp_path, iterations=20, algorithm=SMALL), forget=1.0)
+    assert "what a sent says that its 'm' is not finite, or absurdly large" in str(found["b"])
