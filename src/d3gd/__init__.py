@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.acgt import ACGT
     from d3gd.algorithms.base import Algorithm
     from d3gd.algorithms.centralized import Centralized
+    from d3gd.algorithms.choco import CHOCO
     from d3gd.algorithms.compressed import Compressed
     from d3gd.algorithms.d3gd import D3GD
     from d3gd.algorithms.dgd import DGD
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from d3gd.algorithms.extra import EXTRA
     from d3gd.algorithms.frost import FROST
     from d3gd.algorithms.frsd import FRSD
+    from d3gd.algorithms.kgt import KGT
     from d3gd.algorithms.local import Local
+    from d3gd.algorithms.momentum_tracking import MomentumTracking
     from d3gd.algorithms.optimizers import AdamW, Momentum
     from d3gd.algorithms.perron import PerronD3GD
     from d3gd.algorithms.pulm import PULMDGD
@@ -58,6 +61,7 @@ _HOMES = {
     "ACGT": "algorithms.acgt",
     "AdamW": "algorithms.optimizers",
     "Algorithm": "algorithms.base",
+    "CHOCO": "algorithms.choco",
     "Compressed": "algorithms.compressed",
     "Conditions": "conditions",
     "Centralized": "algorithms.centralized",
@@ -71,8 +75,10 @@ _HOMES = {
     "ExactDiffusion": "algorithms.exact_diffusion",
     "FROST": "algorithms.frost",
     "FRSD": "algorithms.frsd",
+    "KGT": "algorithms.kgt",
     "Local": "algorithms.local",
     "Momentum": "algorithms.optimizers",
+    "MomentumTracking": "algorithms.momentum_tracking",
     "PULMDGD": "algorithms.pulm",
     "PerronD3GD": "algorithms.perron",
     "Privacy": "privacy",
@@ -107,11 +113,13 @@ _ROOMS = (
 
 __all__ = [  # without torch, which a star import would put in place of PyTorch
     "ACGT",
+    "CHOCO",
     "D3GD",
     "DGD",
     "EXTRA",
     "FROST",
     "FRSD",
+    "KGT",
     "PULMDGD",
     "RFAST",
     "SGP",
@@ -127,6 +135,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "ExactDiffusion",
     "Local",
     "Momentum",
+    "MomentumTracking",
     "PerronD3GD",
     "Privacy",
     "PushDIGing",

@@ -143,7 +143,8 @@ def test_above_2000_agents_nothing_dense_is_made_or_the_way_out_is_named(method,
         with refused:
             s = algorithm.init(net, np.zeros((n, 2)))
             for k in range(2):
-                s = algorithm.step(net, lambda s=s: algorithm.point(s) - targets, s, k)
+                here = algorithm.point(s)
+                s = algorithm.step(net, lambda x=here, *, draw="new": x - targets, s, k)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

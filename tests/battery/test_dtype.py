@@ -57,7 +57,9 @@ def test_whatever_a_method_remembers_keeps_the_precision_it_begins_with(name, fe
     began = {name: array.dtype for name, array in flatten(s).items()}
     for k in range(60):  # long enough for a plan and an epoch
         s = advance(algorithm, net, problem, s, k)
-        assert {name: array.dtype for name, array in flatten(s).items()} == began
+        now = {name: array.dtype for name, array in flatten(s).items()}
+        assert began.items() <= now.items()
+        assert {now[name] for name in now.keys() - began.keys()} <= {np.dtype(np.float32)}  # copies of messages
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

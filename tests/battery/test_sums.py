@@ -66,7 +66,22 @@ def _mean_follows_momentum(a, net, s, after, g, pi):
     yield pi @ after.x, pi @ s.x - a.step_size * (g.mean(axis=0) + a.momentum * pi @ s.q)
 
 
+def _corrections_sum_to_zero(a, net, s, after, g, pi):
+    yield after.method.tracker.steering.sum(axis=0), 0
+
+
+def _tracked_momenta(a, net, s, after, g, pi):
+    yield after.method.tracker.mixed.sum(axis=0), after.optimizer.m.sum(axis=0)
+
+
+def _mean_follows_gradients_of_what_is_around(a, net, s, after, g, pi):
+    yield after.method.x.sum(axis=0), (s.method.x - a.step_size * g).sum(axis=0)
+
+
 SUMS = {
+    "CHOCO": _mean_follows_gradients_of_what_is_around,
+    "KGT": _corrections_sum_to_zero,
+    "MomentumTracking": _tracked_momenta,
     "ACGT": _tracked_gradients,
     "Centralized": _all_alike,
     "D3GD": _trackers_are_averages,  # nothing more, since its weights move

@@ -328,3 +328,41 @@ def PerronD3GD(setting, A, C, gradients, X, T):
         X, V = A @ M, V + beta / gamma * (M - A @ M)
         path.append(X)
     return path
+
+
+def KGT(setting, W, C, gradients, X, T):
+    """Local steps with corrections, as the docstring prints them."""
+    c, path = np.zeros_like(X), [X]
+    for _ in range(T):
+        local = X
+        for _ in range(setting.steps):
+            local = local - setting.step_size * (gradients(local) + c)
+        Z = (X - local) / (setting.steps * setting.step_size)
+        X, c = W @ local, c - Z + W @ Z
+        path.append(X)
+    return path
+
+
+def MomentumTracking(setting, W, C, gradients, X, T):
+    """Trackers of momenta."""
+    U, path = np.zeros_like(X), [X]
+    S = np.zeros_like(X)
+    for _ in range(T):
+        new = setting.momentum * U + gradients(X)
+        S = W @ S + new - U
+        X, U = W @ (X - setting.step_size * S), new
+        path.append(X)
+    return path
+
+
+def CHOCO(setting, W, C, gradients, X, T):
+    """Consensus on compressed copies; here one scale per row is all that int8 has."""
+    copies, path = np.zeros_like(X), [X]
+    for _ in range(T):
+        M = X - setting.step_size * gradients(X)
+        away = M - copies
+        scale = (np.abs(away).max(axis=1, keepdims=True) / 127).astype(np.float32).astype(float)
+        copies = copies + scale * np.clip(np.rint(away / scale), -127, 127)
+        X = M + W @ copies - copies
+        path.append(X)
+    return path

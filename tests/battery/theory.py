@@ -66,6 +66,7 @@ def _rest_PULMDGD(setting, A, scale):
 
 
 REST = {
+    "CHOCO": lambda setting, W, scale: (W, setting.step_size * W),  # DGD that combines after its step
     "DGD": _rest_DGD,
     "DiDGD": _rest_DiDGD,
     "D3GD": _rest_D3GD,
@@ -238,7 +239,41 @@ def _rate_QGMomentum(setting, A):
     return SimpleNamespace(matrix=matrix, conserved=False, transient=0.0)
 
 
+def _rate_KGT(setting, A):
+    """Local steps x+ = x - gamma (Q x - b + c) have a closed form; linear in the state (X, c)."""
+    gamma, steps = setting.step_size, setting.steps
+
+    def matrix(problem):
+        eye = np.eye(problem.dim)
+        Q, W = block_diag(*problem.Q), np.kron(A, eye)
+        one, none = np.eye(len(Q)), np.zeros_like(Q)
+        local = np.linalg.matrix_power(np.block([[one - gamma * Q, -gamma * one], [none, one]]), steps)
+        moved, steered = local[: len(Q), : len(Q)], local[: len(Q), len(Q) :]  # of X and of c
+        mixing = (W - one) / (steps * gamma)
+        return np.block([[W @ moved, W @ steered], [mixing @ (one - moved), one - mixing @ steered]])
+
+    return SimpleNamespace(matrix=matrix, conserved=True, transient=0.0)
+
+
+def _rate_MomentumTracking(setting, A):
+    gamma, mu = setting.step_size, setting.momentum
+
+    def matrix(problem):
+        eye = np.eye(problem.dim)
+        Q, W = block_diag(*problem.Q), np.kron(A, eye)
+        one = np.eye(len(Q))
+        # Of the state (X, W S, U): s = W S + (mu - 1) U + Q X.
+        s = [Q, one, (mu - 1) * one]
+        none = np.zeros_like(Q)
+        moved = [W @ (one - gamma * s[0]), -gamma * W @ s[1], -gamma * W @ s[2]]
+        return np.block([moved, [W @ part for part in s], [Q, none, mu * one]])
+
+    return SimpleNamespace(matrix=matrix, conserved=True, transient=0.0)
+
+
 RATES = {
+    "KGT": _rate_KGT,
+    "MomentumTracking": _rate_MomentumTracking,
     "Centralized": _rate_Centralized,
     "DGD": _rate_DGD,
     "DiDGD": _rate_DiDGD,

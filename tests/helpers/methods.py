@@ -31,4 +31,8 @@ def every_method(step_size):
 
 def advance(algorithm, net, problem, s, k):
     """Return the state after one iteration, taken as the engine takes it."""
-    return algorithm.step(net, lambda: net.precise(problem.gradients(algorithm.point(s), k)), s, k)
+
+    def gradient(x=None, *, draw="new"):
+        return net.precise(problem.gradients(algorithm.point(s) if x is None else x, k))
+
+    return algorithm.step(net, gradient, s, k)

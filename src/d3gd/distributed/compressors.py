@@ -68,10 +68,11 @@ class Int8:
 
     def decode(self, message: Bytes, width: int) -> Floats:
         """Return the numbers times their scales."""
-        count = -(-width // _BLOCK)
+        block = min(width, _BLOCK)
+        count = -(-width // block)
         scales = np.ascontiguousarray(message[:, : 4 * count]).view(np.float32).astype(np.float64)
         numbers = np.ascontiguousarray(message[:, 4 * count :]).view(np.int8)
-        values: Floats = numbers * np.repeat(scales, _BLOCK, axis=1)[:, :width]
+        values: Floats = numbers * np.repeat(scales, block, axis=1)[:, :width]
         return values
 
 
@@ -197,9 +198,10 @@ def decoded(by: Compressor, message: Bytes, width: int) -> Floats:
 def _blocks(rows: Floats) -> Floats:
     """Return rows in blocks, the last filled up with zeros."""
     count, width = rows.shape
-    short = -width % _BLOCK
+    block = min(width, _BLOCK)
+    short = -width % block
     whole = rows if not short else np.pad(rows, ((0, 0), (0, short)))
-    return whole.reshape(count, -1, _BLOCK)
+    return whole.reshape(count, -1, block)
 
 
 def _name(value: Any) -> str:

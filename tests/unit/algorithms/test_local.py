@@ -234,3 +234,21 @@ def test_what_takes_no_local_steps_is_refused():
         d3gd.Local(method=d3gd.DGD(step_size=0.1), every=0)
     with pytest.raises(SettingsError, match="outer = 1"):
         d3gd.Local(method=d3gd.DGD(step_size=0.1), outer=1)
+
+
+def test_methods_of_the_literature_are_compositions():
+    graph, quadratics = GRAPHS["grid"], d3gd.problems.quadratic(agents=6, dim=300, seed=1)
+    tracking, diffusion = d3gd.DIGing(step_size=0.05, combine="after"), d3gd.DGD(step_size=0.05, combine="after")
+    for named, composed in [
+        (d3gd.KGT(step_size=0.05, steps=3), d3gd.Local(method=tracking, every=3)),
+        (
+            d3gd.MomentumTracking(step_size=0.05, momentum=0.7),
+            d3gd.Local(method=tracking, optimizer=d3gd.Momentum(momentum=0.7)),
+        ),
+        (d3gd.CHOCO(step_size=0.05, compress="topk:0.1"), d3gd.Compressed(method=diffusion, compress="topk:0.1")),
+    ]:
+        one, other = (
+            d3gd.run(method, graph, quadratics, iterations=10, metrics=["bytes"]) for method in (named, composed)
+        )
+        assert np.array_equal(one.x, other.x)
+        assert one.metrics["bytes"][-1] == other.metrics["bytes"][-1]

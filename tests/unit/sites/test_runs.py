@@ -287,13 +287,6 @@ def test_connect_needs_a_file():
         pass
 
 
-def test_a_file_that_names_a_script_is_not_run_without_it(tmp_path):
-    template = 'kind = "DiDGD"\nstep_size = 0.1'
-    files = folders(tmp_path, algorithm=template, iterations=6, more='patience = inf\nscript = "train.py"')
-    with pytest.raises(SettingsError, match=r"python train\.py"):
-        run(load(files["a"]))
-
-
 SMALL = 'kind = "PerronD3GD"\nstep_size = 0.1\nevery = 2\ncompress = "int8"'
 
 
