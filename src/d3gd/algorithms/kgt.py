@@ -23,8 +23,8 @@ class KGT(Composed):
         c_i^{k+1} = c_i^k - z_i^k + \sum_j w_{ij} z_j^k, \quad c_i^0 = 0
 
     with :math:`x_i^0 = x_i^k`. The corrections sum to zero since W is symmetric, so that at every fixed point all
-    agents agree on a stationary point. An iteration evaluates K gradients and sends models and z. :math:`z_i` is a gradient
-    tracker: this is ``DIGing(combine="after")`` with local steps (:class:`d3gd.Local`), and computed as such.
+    agents agree on a stationary point. An iteration evaluates K gradients and sends models and z. :math:`z_i` is a
+    gradient tracker: this is ``DIGing(combine="after")`` with local steps (:class:`d3gd.Local`), and computed as such.
 
     The paper's text could not be consulted beyond its abstract. Its step size of the exchange is 1 here, and
     corrections start from zero.
