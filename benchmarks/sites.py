@@ -62,7 +62,7 @@ def between_sites(own, other, address, binds):
     contact = Contact(names[1], other, None if binds else address)
     wire = CurveWire(own, address if binds else None, largest=LARGEST)
     hub = Hub(names[0], "bench", {}, wire, Neighbours((contact,), (contact,)))
-    hub.wait(lambda: all(peer.accepted and peer.greeted for peer in hub.peers()), 60)
+    hub.wait(lambda: len(hub.rows) == 2 and all(peer.accepted and peer.greeted for peer in hub.peers()), 60)
     rounds, place = Rounds(hub, Waiting()), iter(range(10**9))
 
     def work(array):
