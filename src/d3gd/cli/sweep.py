@@ -50,7 +50,8 @@ def sweep(
     \b
     On a cluster, whose machines share the folder:
       pip install 'd3gd[cluster]'                           on all of them
-      dask scheduler                                        on one; dask worker ADDRESS on the others
+      dask scheduler                                        on one; on the others:
+      dask worker tcp://HOST:8786 --nworkers 4 --nthreads 1
       DASK_SCHEDULER_ADDRESS=tcp://HOST:8786 d3gd sweep experiment.toml --set ... --backend dask
     """
     from d3gd.sweeps.points import parsed

@@ -146,12 +146,21 @@ def _client(jobs: int | None) -> Iterator[None]:
         import distributed
     except ImportError as error:
         raise D3GDError("backend dask needs distributed; install it with: pip install 'd3gd[cluster]'") from error
+    from dask import config
     from joblib import cpu_count
 
     try:
         distributed.get_client()
     except ValueError:
-        with distributed.Client(n_workers=jobs or cpu_count(), threads_per_worker=1, dashboard_address=None):
+        address = config.get("scheduler-address", None)
+        here = {"n_workers": jobs or cpu_count(), "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+        try:
+            client = distributed.Client(**({"address": address} if address else here))
+        except OSError as error:
+            raise D3GDError(
+                f"no dask scheduler answers at {shown(address)} ({one_line(str(error))}); start it with: dask scheduler"
+            ) from error
+        with client:
             yield
     else:
         yield
