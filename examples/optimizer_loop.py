@@ -3,7 +3,8 @@
     torchrun --nproc-per-node 4 examples/optimizer_loop.py
 
 Each process has its own part of the digits, its own model and its own loader; `step` exchanges models with the
-neighbours. Run it twice: the second run continues where the first one stopped. Needs pip install 'd3gd[torch,data]'.
+neighbours. Run it twice: the second run, on as many processes, continues where the first one stopped. Needs
+pip install 'd3gd[torch,data]'.
 """
 
 import argparse
@@ -37,7 +38,7 @@ def main() -> None:
         algorithm = d3gd.PerronD3GD(step_size=0.1)
         opt = d3gd.torch.DecentralizedOptimizer(model.parameters(), algorithm=algorithm, network=network)
 
-        saved = given.folder / f"agent_{agent}.pt"
+        saved = given.folder / f"agent_{agent}_of_{graph.n}.pt"  # another number of processes starts anew
         if saved.exists():
             state = torch.load(saved, weights_only=True)
             model.load_state_dict(state["model"])  # for its buffers; the optimizer's state holds the parameters

@@ -46,10 +46,12 @@ def test_a_block_of_agents_has_the_data_and_the_start_of_the_whole(digits_cnn):
 
 
 @pytest.mark.xdist_group("launches")
-def test_the_loop_trains_and_saves(tmp_path):
+def test_the_loop_trains_and_saves_and_starts_anew_on_another_number_of_processes(tmp_path):
     script = ROOT / "examples/optimizer_loop.py"
-    code, out, err = launch("torch", 2, script, "--steps", "3", "--folder", "here", cwd=tmp_path)
-    assert code == 0, err
-    assert "after 3 steps" in out
-    states = [torch.load(tmp_path / f"here/agent_{agent}.pt", weights_only=True) for agent in range(2)]
-    assert [int(state["optimizer"]["agent"]) for state in states] == [0, 1]
+    for ranks in (2, 3):
+        code, out, err = launch("torch", ranks, script, "--steps", "3", "--folder", "here", cwd=tmp_path)
+        assert code == 0, err
+        assert "after 3 steps" in out
+        assert err.count("opt.mix_buffers(model)") == 1
+    states = [torch.load(tmp_path / f"here/agent_{agent}_of_3.pt", weights_only=True) for agent in range(3)]
+    assert [int(state["optimizer"]["agent"]) for state in states] == [0, 1, 2]

@@ -13,7 +13,7 @@ from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.network import Network
 from d3gd.transports import Transport, connect
-from d3gd.validation import one_of
+from d3gd.validation import count, one_of
 
 
 def network(
@@ -53,6 +53,23 @@ def network(
         matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
     kind = Following if dtype is None else Network
     return kind(graph, matrix, seed=seed, needs="in-neighbours", transport=ranks, dtype=dtype or np.float64)
+
+
+def sample_weight(samples: int, network: Network) -> float:
+    """Return the factor for this agent's loss under which all samples of all agents count alike.
+
+    Methods minimize the mean over agents, in which the samples of an agent with few of them count more. Collective: all
+    processes call it.
+
+    Args:
+        samples: The number of samples that this agent has.
+        network: This process's agent.
+    """
+    transport = network.halo.transport
+    with transport.together():
+        count("samples", samples, least=1)
+    counts = transport.each(np.array(float(samples)))
+    return float(samples / counts.mean())
 
 
 class Following(Network):

@@ -23,6 +23,7 @@ from d3gd.torch.networks import Following
 from d3gd.torch.plain import Plain, sizes
 from d3gd.torch.rows import gathered, unscale, write
 from d3gd.torch.saving import read, saved
+from d3gd.torch.statistics import warn_of_local
 from d3gd.torch.stepping import Steps
 from d3gd.validation import count
 
@@ -125,6 +126,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         if same_start:
             x0 = network.halo.first(x0)
         self._steps = Steps(algorithm, network, self._model, self._source, x0, every)
+        if transport.rank == 0 and transport.ranks > 1:
+            warn_of_local(self._model.parameters)
 
     @overload
     def step(self, closure: None = None) -> None: ...
