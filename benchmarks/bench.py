@@ -13,6 +13,7 @@ from pathlib import Path
 
 import bandwidth
 import batched
+import ddp
 import metrics_cost
 import numpy as np
 import overhead
@@ -169,12 +170,26 @@ def main():
         what = f"round between sites, {row['bytes'] / 1e6:.1f} MB, throughput of bare pyzmq with CURVE"
         table.add(what, ">= 0.7", share, share >= 0.7, " x")
 
+    steps, why = ddp.measure(quick)
+    for (ranks, numbers), taken in steps.items():
+        for name in (*ddp.TARGETS, *([] if why else [ddp.RIVAL])):
+            wanted, ratio = ddp.TARGETS.get(name), taken[name] / taken["DDP"]
+            what = f"training step, {ranks} ranks, {numbers / 1e6:g} million parameters, {name}, of DDP"
+            table.add(what, f"<= {wanted}" if wanted else "", ratio, wanted and ratio <= wanted, " x")
+    if why:
+        table.add(f"training step, {ddp.RIVAL}", "", why, None)
+    copies = ddp.memory()
+    for name in ddp.OURS:
+        what = f"memory, 10 million parameters, {name}, of AdamW's {copies['AdamW']:.2g} copies of them"
+        table.add(what, "<= 1", copies[name] / copies["AdamW"], copies[name] <= copies["AdamW"], " x")
+
     seeds = batched.measure(quick)
     text = (
         (Path(__file__).parent / "page.md")
         .read_text()
         .format(
             machine=where,
+            batch=ddp.BATCH,
             table=table.text(),
             growth="\n".join(lines),
             overlap="\n".join(overlap),

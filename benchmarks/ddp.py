@@ -44,7 +44,7 @@ def memory():
 def _rival():
     from rivals import environment
 
-    return environment(RIVAL, sys.executable, [f"{RIVAL}=={VERSION}", _torch()])
+    return environment(RIVAL, sys.executable, [f"{RIVAL}=={VERSION}", _torch(), "numpy"])
 
 
 def _torch():
@@ -104,9 +104,9 @@ def _ddp(module):
 
 
 def _decent_dp(module):
-    from decent_dp import DecentralizedDataParallel
+    from decent_dp.ddp import DecentralizedDataParallel
 
-    # Its ring hears two neighbours; parameters are stepped and mixed within backward().
+    # On its ring, ranks hear one neighbour per step; parameters are stepped and mixed within backward().
     named = partial(DecentralizedDataParallel, optim_fn=lambda pairs: _sgd([p for _, p in pairs]))
     return named(module, topology="ring").train(), None
 
@@ -117,15 +117,18 @@ def _adamw(module):
     return module, torch.optim.AdamW(module.parameters(), lr=STEP_SIZE)
 
 
-def _ours(algorithm, transport, module):
+def _ours(algorithm, every, transport, module):
     import d3gd
 
     net = d3gd.torch.network(d3gd.graphs.exponential(transport.ranks), transport=transport)
     method = getattr(d3gd, algorithm)(step_size=STEP_SIZE)
-    return module, d3gd.torch.DecentralizedOptimizer(module.parameters(), algorithm=method, network=net)
+    made = partial(d3gd.torch.DecentralizedOptimizer, algorithm=method, network=net, every=every)
+    return module, made(module.parameters())
 
 
-OURS = {"Di-DGD": "DiDGD", "PerronD3GD": "PerronD3GD"}
+OURS = {"Di-DGD": ("DiDGD", 1), "PerronD3GD": ("PerronD3GD", 1)}
+LOCAL = {"PerronD3GD, every=8": ("PerronD3GD", 8)}
+TARGETS = {**dict.fromkeys(OURS, 1.1), **dict.fromkeys(LOCAL, 0.6)}
 
 
 def compare(makes, ranks, quick, report):
@@ -134,12 +137,12 @@ def compare(makes, ranks, quick, report):
 
     for numbers in SIZES:
         steps = {name: trained(make, numbers) for name, make in makes.items()}
-        times = max(3, min(100, 20_000_000 // numbers)) // (2 if quick else 1)
+        times = max(8, min(96, 20_000_000 // numbers // 8 * 8)) // (2 if quick else 1)
         for step in steps.values():
-            for _ in range(5):
+            for _ in range(8):
                 step()
         taken = {name: [] for name in steps}
-        for _ in range(5 if quick else 12):
+        for _ in range(6 if quick else 12):
             for name, step in steps.items():
                 ranks.any(False)
                 began = time.process_time()
@@ -163,7 +166,9 @@ def peak(make, report):
     def resident(what):
         return 1024 * int(re.search(rf"{what}:\s*(\d+) kB", Path("/proc/self/status").read_text())[1])
 
-    make(network(100)[0])  # what libraries load does not count
+    warm = trained(make, SIZES[1])  # what libraries load does not count
+    for _ in range(2):
+        warm()
     backward()
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
@@ -221,7 +226,7 @@ def main(options):
             if ranks.rank == 0:
                 print(json.dumps(row), flush=True)
 
-        ours = {} if rival else {name: partial(_ours, kind, ranks) for name, kind in OURS.items()}
+        ours = {} if rival else {name: partial(_ours, *how, ranks) for name, how in (OURS | LOCAL).items()}
         if "--memory" in options:
             peak({"AdamW": _adamw, **ours}[options[options.index("--memory") + 1]], report)
         else:
