@@ -100,6 +100,7 @@ def test_all_files_are_there_and_whole(reproduction):
         content = (reproduction.folder / name).read_bytes()
         assert content.startswith(b"\x89PNG")
         assert content[-8:-4] == b"IEND"
+        assert int.from_bytes(content[16:20]) >= 1500  # pixels across: enough for paper
     curves = rows_of(reproduction.folder / "fig1_curves.csv")
     assert list(curves[0]) == [
         "seed",

@@ -42,13 +42,13 @@ def doctor() -> None:
     from d3gd.kernels.threads import cores
 
     print(f"d3gd {__version__}, Python {sys.version.split()[0]}, {cores()} threads")
-    print(f"core    {', '.join(f'{name} {_version(name)}' for name in CORE)}")
+    print(f"{'core':11} {', '.join(f'{name} {_version(name)}' for name in CORE)}")
     for extra, names in EXTRAS.items():
         missing = [name for name in names if _version(name) is None]
         found = ", ".join(f"{name} {_version(name)}" for name in names if name not in missing)
         todo = f"missing: {', '.join(missing)}; install with: pip install 'd3gd[{extra}]'" if missing else ""
-        print(f"{extra:7} {'; '.join(filter(None, (found, todo)))}")
-    print(printable(f"mpiexec {_mpiexec() or 'not found; runs on several processes can use torchrun instead'}"))
+        print(f"{extra:11} {'; '.join(filter(None, (found, todo)))}")
+    print(printable(f"{'mpiexec':11} {_mpiexec() or 'not found; runs on several processes can use torchrun instead'}"))
     print()
     failed = 0
     for what, test in TESTS.items():

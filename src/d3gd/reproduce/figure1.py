@@ -7,6 +7,7 @@ import numpy as np
 
 from d3gd import graphs, problems
 from d3gd.graphs import Digraph
+from d3gd.plots import DPI
 from d3gd.problems import SigmoidClassification
 from d3gd.reproduce.claims import Claim, at_least, correlations, has_sign, judged, near_zero, reduction, speed_up
 from d3gd.reproduce.trial import (
@@ -149,7 +150,7 @@ def draw(trials: Sequence[Trial]) -> Any:
 
     k = trials[0].iterations
     with matplotlib.rc_context({**STYLE, "hatch.linewidth": 0.5}):
-        figure = Figure(figsize=(7.0, 3.0), layout="constrained")
+        figure = Figure(figsize=(7.0, 3.0), dpi=DPI, layout="constrained")
         for axes, (metric, title) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
             for name, colour in COLOURS.items():
                 curves = np.stack([trial.curves[name][metric] for trial in trials])

@@ -8,6 +8,7 @@ import numpy as np
 from d3gd import problems
 from d3gd.arrays import Floats
 from d3gd.graphs import Digraph
+from d3gd.plots import DPI
 from d3gd.reproduce.claims import Claim, at_least, correlations, has_sign, judged, measured
 from d3gd.reproduce.trial import GLOBAL, ITERATIONS, REFINED, STYLE, Trial, run_trial
 
@@ -98,7 +99,7 @@ def draw(trials: Sequence[Trial]) -> Any:
     after = dict(zip(entries, learnt.tolist(), strict=True))
     last = trials[0].iterations[-1]
     with matplotlib.rc_context(dict(STYLE)):
-        figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+        figure = Figure(figsize=(7.0, 4.2), dpi=DPI, layout="constrained")
         left, right = figure.subplots(1, 2)
         _draw_weights(left, before, before)
         left.set_title("(a) Metropolis weights")

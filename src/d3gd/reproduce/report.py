@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from d3gd.algorithms.identity import describe
 from d3gd.errors import RecordError, SettingsError
-from d3gd.plots import DPI, write_figure
+from d3gd.plots import write_figure
 from d3gd.reproduce import figure1, figure2, readings
 from d3gd.reproduce.claims import Claim
 from d3gd.reproduce.trial import ALGORITHMS, CURVES, ITERATIONS, Trial
@@ -78,7 +78,6 @@ def reproduce(
         for count, (name, rows) in enumerate(trials.items(), start=1):
             figure, table, write = _FILES[name]
             drawn = figure.draw(rows)
-            drawn.set_dpi(DPI)
             for suffix in (".png", ".pdf"):
                 write_figure(drawn, folder / f"{name}{suffix}")
             write(folder / table, rows)
