@@ -20,6 +20,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "mpi": ("mpi4py", "mpich"),
     "sites": ("pyzmq",),
+    "privacy": ("dp-accounting",),
     "cluster": ("distributed",),
     "parquet": ("pandas", "pyarrow"),
     "tensorboard": ("tensorboard", "torch"),
