@@ -45,7 +45,8 @@ class Ledger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._write(0)
+        if self._written:  # a run that never began must not replace the key of one that may be resumed
+            self._write(0)
 
     def private(self, problem: Any) -> "Counted":
         """Return the private gradients of the site's objective."""

@@ -52,6 +52,8 @@ def test_noise_is_drawn_anew_by_a_new_run_and_repeated_by_one_that_resumes(tmp_p
     _, first = evaluated(path, 3)
     _, resumed = evaluated(path, 3, resume=True)
     _, new = evaluated(path, 3)
+    evaluated(path, 0)  # a start that came to nothing
+    assert np.array_equal(evaluated(path, 3, resume=True)[1], new)
     _, elsewhere = evaluated(tmp_path / "other.json", 3)
     assert np.array_equal(first, resumed)
     assert not np.isclose(first, new).any()
