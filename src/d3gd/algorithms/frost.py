@@ -15,7 +15,6 @@ from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
 from d3gd.steady.fast import fast_weights
-from d3gd.steady.planner import PLANNED_UP_TO
 from d3gd.validation import one_of, positive
 
 
@@ -51,9 +50,9 @@ class FROST(Algorithm[FROSTState]):
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
-        rule: ``"mixing"`` plans the weights for fast mixing and a balanced Perron vector from the network alone, up to
-            300 agents (and averages them with the identity if agents combine before their step). Above 300 agents it
-            uses the initial weights, as ``"fixed"`` always does. Agents that do not know the network survey it first.
+        rule: ``"mixing"`` plans the weights for fast mixing and a balanced Perron vector from the network alone (and
+            averages them with the identity if agents combine before their step); ``"fixed"`` uses the initial weights.
+            Agents that do not know the network survey it first.
         combine: Whether agents combine ``"after"`` or ``"before"`` their step; the paper has before.
         perron: ``"known"``: agents know the network, and thereby :math:`\pi`, beforehand; ``"tracked"`` estimates
             :math:`\pi` during the run. That needs no knowledge beyond in-neighbours, but sends n more numbers per link,
@@ -103,7 +102,7 @@ class FROST(Algorithm[FROSTState]):
     def init(self, net: Network, x0: Floats) -> FROSTState:
         r"""Start from ``x0``; zeros make :math:`s^0 = g^0 / \pi` once the first gradient is known."""
         a, scale = net.a0, self._scale
-        if self.rule == "mixing" and net.n <= PLANNED_UP_TO:
+        if self.rule == "mixing":
             # With tracking, agents of little influence become unstable first.
             plan = fast_weights(net.survey().graph, least=0.95)
             a = damped(net.block(plan), net.loops, net.damping)

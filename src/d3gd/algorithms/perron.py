@@ -54,7 +54,7 @@ class PerronD3GD(Algorithm[PerronState]):
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
-        rule: How weights are chosen. ``"mixing"``, the default: for fast mixing without starved agents, from the graph
+        rule: How weights are chosen. ``"mixing"``, the default: for fast mixing at nearly equal shares, from the graph
             alone. ``"planned"``: from sketches of everyone's gradients as well, repeatedly during the run
             (:mod:`d3gd.rules.planned`); it needs a network on which every message arrives. ``"fixed"``: the initial
             weights of the run.

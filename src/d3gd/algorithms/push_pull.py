@@ -37,7 +37,8 @@ class PushPull(Algorithm[PushPullState]):
     The columns of C sum to one: a sender splits what it holds equally among its out-neighbours and itself, so that
     :math:`\sum_i s_i^k = \sum_i g_i^k` at every iteration. So at every fixed point all agents agree on a stationary
     point. An agent must know its out-degree. The factor :math:`n\, \pi_A^\top \pi_C` gives the step size the same
-    meaning as in other methods.
+    meaning as in other methods; agents compute it once, from the network that they know beforehand. It changes the size
+    of steps only: without it, an out-degree is all that an agent needs to know.
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.

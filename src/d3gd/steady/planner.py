@@ -13,7 +13,7 @@ models then have the steady deviation :math:`D_c` of :mod:`d3gd.steady.state` an
 .. math::
     \log\big( \|D_c\|_F^2 + N \big) + \sum_i \max\!\Big( \frac{\kappa}{n \pi_i} - 1,\, 0 \Big)^2
 
-over all weights on the graph, for small deviations without starved agents. With
+over all weights on the graph, for small deviations at nearly equal shares. With
 :math:`R = \sum_{k \ge 0} B^{kT} J B^k`, the derivative of N by the weights is :math:`2 R B P` while W is held fixed.
 """
 
@@ -47,7 +47,7 @@ class Planner:
         a0: The initial weights over the edges.
         after: Whether agents combine after their step, rather than before.
         anchor: The fixed share of the initial weights.
-        least: :math:`\kappa`, the :math:`n \pi_i` below which an agent counts as starved.
+        least: :math:`\kappa`, the :math:`n \pi_i` below which an agent costs a penalty.
         negligible: The share of the steps below which a remaining deviation is not reduced further, so that balance
             decides if weights can cancel everything.
         doublings: Doublings of the noise sum, which has :math:`2^{\text{doublings}}` terms; by default enough to leave
@@ -123,12 +123,12 @@ class Planner:
         passed = R.diagonal() - (self._centring.diagonal() if self.after else 0)
         left = float(np.vdot(steady.D_c, steady.D_c) + passed @ W)
         total = max(left, self.negligible * float(np.vdot(steady.U, steady.U) + W.sum()), _TINY)
-        starved = np.maximum(self.least / (self.n * pi) - 1, 0)
+        lacking = np.maximum(self.least / (self.n * pi) - 1, 0)
 
         rate = 2 / total if left == total else 0.0
-        by_log_pi = -(rate * W * passed + 2 * starved * (starved + 1))
+        by_log_pi = -(rate * W * passed + 2 * lacking * (lacking + 1))
         slope = steady.derivative(rate, by_log_pi) + rate * (R @ B @ P)
-        return float(np.log(total) + starved @ starved), slope[self.targets, self.sources]
+        return float(np.log(total) + lacking @ lacking), slope[self.targets, self.sources]
 
     def _matrix(self, a: Floats) -> Floats:
         A = np.zeros((self.n, self.n))

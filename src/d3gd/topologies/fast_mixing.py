@@ -1,4 +1,4 @@
-"""Weights that mix fast without starving agents, on any strongly connected graph."""
+"""Weights that mix fast at nearly equal shares, on any strongly connected graph."""
 
 from d3gd.arrays import CSR
 from d3gd.digraph import Digraph, require_graph
@@ -9,9 +9,9 @@ from d3gd.weights import check
 def fast_mixing(graph: Digraph) -> CSR:
     r"""Plan row-stochastic weights from the graph alone: those of :class:`d3gd.PerronD3GD`, for any method.
 
-    Doubly stochastic weights come first (:func:`d3gd.weights.balanced`). Up to 300 agents they are then changed to
-    minimize the models' variance under white noise, as long as no :math:`n \pi_i` falls far below 0.8. Links may be
-    one-way, in contrast to :func:`d3gd.topologies.fastest_mixing`, which finds the best symmetric weights.
+    Doubly stochastic weights come first (:func:`d3gd.weights.balanced`). They are then changed to minimize the models'
+    variance under white noise, as long as no :math:`n \pi_i` falls far below 0.8. Links may be one-way, in contrast to
+    :func:`d3gd.topologies.fastest_mixing`, which finds the best symmetric weights.
 
     Args:
         graph: A strongly connected graph.

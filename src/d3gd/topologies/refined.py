@@ -52,7 +52,7 @@ def refined(
         start: The initial weights and the anchor; Metropolis weights by default.
         combine: Whether the method combines models ``"after"`` or ``"before"`` it steps.
         anchor: :math:`\delta` in [0, 1), the fixed share of the start.
-        least: :math:`\kappa` in [0, 1), the :math:`n \pi_i` below which an agent counts as starved.
+        least: :math:`\kappa` in [0, 1), the :math:`n \pi_i` below which an agent costs a penalty.
 
     Returns:
         The weights on the graph's structure.

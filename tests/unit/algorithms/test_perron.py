@@ -13,6 +13,7 @@ from d3gd.network import Network
 from d3gd.problems import Problem
 from d3gd.rules.gain import gain_under
 from d3gd.state import flatten
+from d3gd.topologies import fast_mixing
 from tests.helpers.methods import advance
 from tests.helpers.stepping import network, random_network, states
 from tests.helpers.strategies import digraphs, examples, row_stochastic
@@ -439,3 +440,34 @@ def test_the_command_line_names_the_choices(tmp_path, monkeypatch, capfd):
     error = capfd.readouterr().err
     assert error.count("\n") == 1
     assert "planned" in error
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [d3gd.graphs.erdos_renyi(20, 0.6, seed=0), d3gd.graphs.erdos_renyi(20, 0.2, seed=0), d3gd.graphs.exponential(16)],
+    ids=["dense", "sparse", "exponential"],
+)
+def test_on_networks_that_mix_it_is_as_fast_as_push_pull_on_the_same_weights(graph):
+    """Iterations to a stationarity of 1e-12; one more than Push-Pull's where centralized descent takes as many."""
+    problem = d3gd.problems.quadratic(agents=graph.n, dim=5, seed=0)
+
+    def iterations(method, A=None):
+        target = {"stationarity": 1e-12}
+        return d3gd.run(method, graph, problem, iterations=600, every=1, weights=A, target=target).iterations[-1]
+
+    for step in (0.1, 0.3, 0.6, 1.0):
+        ours = iterations(d3gd.PerronD3GD(step_size=step))
+        assert ours <= iterations(d3gd.PushPull(step_size=step), fast_mixing(graph)) + 1
+
+
+def test_on_a_two_way_path_it_ends_within_ten_times_of_exact_diffusion():
+    """After 1,000 iterations, down to where both are rounding."""
+    links = [(i, i + 1) for i in range(19)]
+    graph = d3gd.Digraph.from_edges(20, links + [(j, i) for i, j in links])
+    problem = d3gd.problems.quadratic(agents=20, dim=5, seed=0)
+    for step in (0.05, 0.1, 0.2, 0.3, 0.5, 0.8):
+        ends = [
+            d3gd.run(method(step_size=step), graph, problem, iterations=1000, every=1000).metrics["stationarity"][-1]
+            for method in (d3gd.PerronD3GD, d3gd.ExactDiffusion)
+        ]
+        assert ends[0] <= max(10 * ends[1], 1e-22)

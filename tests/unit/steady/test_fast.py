@@ -8,7 +8,6 @@ from scipy.linalg import solve_discrete_lyapunov
 import d3gd
 from d3gd.spectrum import modes, perron
 from d3gd.steady.fast import fast_weights
-from d3gd.steady.planner import PLANNED_UP_TO
 from d3gd.weights import balanced, metropolis
 from tests.helpers.strategies import digraphs, examples
 
@@ -74,8 +73,3 @@ def test_rows_sum_to_one_nobody_is_starved_and_no_mode_alternates_much(graph):
     assert modes(A).real.min(initial=0.0) >= -0.6 - 1e-9
     assert noise(A) <= noise(balanced(graph)) * (1 + 1e-6) if graph.n > 1 else True
     assert np.array_equal(fast_weights(graph), a)  # so that all agents choose the same
-
-
-def test_above_300_agents_weights_are_balanced():
-    graph = d3gd.graphs.regular(PLANNED_UP_TO + 1, 3, seed=0)
-    assert np.array_equal(fast_weights(graph), balanced(graph).data)
