@@ -20,7 +20,7 @@ from d3gd.digraph import Digraph
 from d3gd.random import keyed_uniform
 from d3gd.spectrum import second_within
 
-_FAST = 0.5  # a second eigenvalue below which balanced weights mix so fast that a plan brings nothing
+_FAST = 0.7  # a second eigenvalue below which balanced weights mix so fast that a plan brings nothing
 _TERMS, _SIGNS = 20, 4  # K, and the columns of z
 _LONG = 200  # terms by which a plan is judged in the end
 _WORK = 3e8  # about how many products per edge all rounds may take: a few seconds
