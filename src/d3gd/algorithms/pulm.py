@@ -87,14 +87,20 @@ class PULMDGD(Algorithm[PULMDGDState]):
 
     def step(self, net: Network, gradient: Gradient, s: PULMDGDState, k: int) -> PULMDGDState:
         """Step if a cycle begins; then mix, and set every agent's share of its own gradient to 1/n."""
-        if k == s.ends:
+        if k >= s.ends:  # later only at a site that has left iterations out
             push = at(self.step_size, k) * gradient()
-            s = PULMDGDState(s.x, s.x - push, net.eye(), push, s.cycle + 1, k + self._rounds(net.n, s.cycle))
+            s = PULMDGDState(s.x, s.x - push, net.eye(), push, *self._cycle(net.n, s.cycle, s.ends, k))
         sent = net.exchange(z=s.z, W=s.W)
         W = net.mix(net.a0, sent.W)
         d = net.own(W) - 1 / net.n
         z = net.mix(net.a0, sent.z) + net.precise(d) * s.push
         return s._replace(x=z if k + 1 == s.ends else s.x, z=z, W=W - d * net.eye())
+
+    def _cycle(self, n: int, cycle: int, ends: int, k: int) -> tuple[int, int]:
+        """Return the number of the cycle after that of iteration ``k``, and when it begins."""
+        while ends <= k:
+            ends, cycle = ends + self._rounds(n, cycle), cycle + 1
+        return cycle, ends
 
     def _rounds(self, n: int, cycle: int) -> int:
         rounds = n if self.rounds is None else self.rounds

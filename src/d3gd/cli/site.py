@@ -136,6 +136,7 @@ def check(
     from d3gd.sites.doctor import examine
     from d3gd.sites.settings import load
 
+    logging.getLogger("d3gd.sites").addHandler(logging.NullHandler())  # the lines below say the same, and more
     findings = examine(load(file), seconds)
     for finding in findings:
         print(printable(f"{'ok    ' if finding.sound else 'wrong '} {finding.text}"))

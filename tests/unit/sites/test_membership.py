@@ -16,6 +16,7 @@ from d3gd.sites.reload import reread
 from d3gd.sites.rounds import Rounds
 from d3gd.sites.run import run
 from d3gd.sites.settings import load
+from tests.helpers.launching import require
 from tests.helpers.sites import folders, together, without
 
 PAIRS = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "c"), ("a", "d")]
@@ -151,3 +152,53 @@ def test_an_edition_is_the_strongly_connected_part_around_a_site():
     assert Edition(rows, "a").key == Edition(rows, "b").key != Edition(rows, "c").key
     again = {name: Row(2, row.hears, row.samples, row.changed) for name, row in rows.items()}
     assert Edition(again, "a").key == Edition(rows, "a").key  # restarts of processes do not matter
+
+
+def test_an_optimizer_follows_the_network(tmp_path, sessions, monkeypatch):
+    require("torch")
+    import torch
+
+    from d3gd.sites import run as running
+    from d3gd.torch import DecentralizedOptimizer
+
+    monkeypatch.setattr(running, "_FAREWELL", 1.0)
+    monkeypatch.setattr("d3gd.sites.session.joined", running.joined)  # which notes the sessions
+    files = sites(tmp_path, 200, "patience = 0.3")
+    whole = files["a"].read_text()
+    for name in "ac":
+        files[name].write_text(without(files[name].read_text(), "d"))
+    method = d3gd.PerronD3GD(step_size=0.05)
+
+    def train(name):
+        begun = []
+        with d3gd.sites.connect(files[name], algorithm=method) as network:
+            model = torch.nn.Linear(2, 1, bias=False, dtype=torch.float64)
+            with torch.no_grad():
+                model.weight.fill_(9.0 if name == "d" else 1.0)
+            opt = DecentralizedOptimizer(model.parameters(), method, network)
+            while opt.iteration < 200:
+                if name != "d" and opt.iteration == 30:
+                    until(lambda: "d" in sessions)
+                opt.zero_grad()
+                (model.weight - ord(name)).square().sum().backward()
+                opt.step()
+                begun.append((opt.iteration, float(model.weight[0, 0].detach())))
+        return begun, network.n
+
+    def late():
+        until(lambda: "a" in sessions and sessions["a"].hub.at >= 20)
+        files["a"].write_text(whole)
+        reread(load(files["a"]), sessions["a"])
+        until(lambda: "d" in {peer.name for peer in sessions["a"].hub.peers()})
+        files["d"].write_text(without(files["d"].read_text(), "c"))
+        return train("d")
+
+    found = together({**{name: lambda name=name: train(name) for name in "abc"}, "d": late})
+    assert all(isinstance(each, tuple) for each in found.values()), found
+    assert [n for _, n in found.values()] == [4] * 4
+    begun = found["d"][0]
+    assert begun[0][0] > 20
+    model = next(model for k, model in begun if model != 9.0)
+    assert 60 < model < ord("d")  # where the others had come to, not where it was made
+    mean = sum(map(ord, "abcd")) / 4
+    assert all(abs(begun[-1][1] - mean) < 0.3 for begun, _ in found.values())
