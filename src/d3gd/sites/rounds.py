@@ -82,7 +82,7 @@ class Rounds:
         self._follow(k)
         if not self.waiting.exact and (ahead := self._ahead(k)) > k:
             log.info("iteration %d: others are at %d; going on there", k, ahead)
-            self.new = not (self._started or k)
+            self.new = self.new or not (self._started or k)
             k = ahead
             if self.new and all(peer.ended for peer in self.hub.peers() if peer.accepted):
                 raise TransportError(f"the others have ended, at iteration {k}: there is no training left to join")
