@@ -149,7 +149,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             The result of the first call of the closure.
 
         Raises:
-            DivergedError: The new model would not be finite; parameters and state stay as they are.
+            DivergedError: The new model would not be finite; parameters and state stay as they are, unless the model
+                is large and the message says that part of it has changed.
         """
         self._steps.require_whole()
         self._steps.require_untouched(self.param_groups, thorough=self.iteration % EVERY == 0)
