@@ -17,11 +17,12 @@ def main(args: list[str] | None = None) -> int:
         "two figures (study.png, loss.png). What has finished is kept: the same command continues.",
     )
     parser.add_argument("--quick", action="store_true", help="few networks and one seed: minutes")
+    parser.add_argument("--so-far", action="store_true", help="run nothing, and report what has finished")
     parser.add_argument("--out", type=Path, default=Path("study"), help="folder for trials, tables and the figure")
     parser.add_argument("--jobs", type=int, help="processes; by default one per core")
     options = parser.parse_args(args)
     try:
-        study(quick=options.quick, out=options.out, jobs=options.jobs, progress=True)
+        study(quick=options.quick, so_far=options.so_far, out=options.out, jobs=options.jobs, progress=True)
     except D3GDError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -178,6 +178,22 @@ def parts(*, quick: bool) -> dict[str, Part]:
     return {name: replace(part, places=_QUICK.get(name, part.places), seeds=1) for name, part in PARTS.items()}
 
 
+def finished(parts: Mapping[str, Part], out: Path) -> dict[str, Part]:
+    """Return the parts as far as ``out`` holds them: on fewer seeds, or, on one seed, in fewer places."""
+
+    def there(part: Part) -> bool:
+        return all((out / "trials" / trial.file).exists() for trial in part.trials)
+
+    found: dict[str, Part] = {}
+    for name, part in parts.items():
+        fewer = (replace(part, seeds=seeds) for seeds in range(part.seeds, 0, -1))
+        once = replace(part, seeds=1)
+        places = tuple(place for place in part.places if there(replace(once, places=(place,))))
+        some = next((part for part in fewer if there(part)), replace(once, places=places))
+        found |= {name: some} if some.places else {}
+    return found
+
+
 def run_trials(
     parts: Mapping[str, Part], *, out: Path, jobs: int | None = None, progress: bool | None = None
 ) -> dict[Trial, dict[str, Any]]:

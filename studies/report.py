@@ -27,7 +27,14 @@ from studies.tuned import SHOWN, Setting
 TITLE = "PerronD3GD and other methods on many networks, data sets, batch sizes, hardships and step sizes"
 
 
-def study(*, quick: bool = False, out: Path, jobs: int | None = None, progress: bool | None = None) -> dict[str, Any]:
+def study(
+    *,
+    quick: bool = False,
+    so_far: bool = False,
+    out: Path,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> dict[str, Any]:
     """Compare the methods on many networks, and write a report.
 
     Writes to ``out``: ``study.md``, ``study.json``, ``study.png``, ``loss.png`` and ``cells.csv``. What was run is kept
@@ -35,6 +42,7 @@ def study(*, quick: bool = False, out: Path, jobs: int | None = None, progress: 
 
     Args:
         quick: Only a few of the networks, and one seed.
+        so_far: Report what has finished instead of running the rest; the report says what is missing.
         out: The folder to write to.
         jobs: Number of processes; by default one per core.
         progress: Show progress, as a bar on a terminal and in lines elsewhere; by default only on a terminal.
@@ -45,10 +53,34 @@ def study(*, quick: bool = False, out: Path, jobs: int | None = None, progress: 
     if jobs is not None and jobs < 1:
         raise SettingsError(f"jobs = {jobs}: it must be a whole number of at least 1")
     claim(out, "study", {"study": TITLE})
-    parts = plan.parts(quick=quick)
+    whole = plan.parts(quick=quick)
+    settings: Sequence[Setting] = tuned.QUICK if quick else tuned.SETTINGS
+    parts = plan.finished(whole, out) if so_far else whole
+    wanted = tuned.finished(settings, out) if so_far else settings
+    if "equal steps" not in parts:
+        raise SettingsError(f"--so-far: no seed of the comparison at equal steps has finished in {out}; leave it out")
     trials = plan.run_trials(parts, out=out, jobs=jobs, progress=progress)
-    wanted, seeds = (tuned.QUICK, 2) if quick else (tuned.SETTINGS, tuned.SEEDS)
-    return report(parts, trials, tuned.comparisons(wanted, seeds=seeds, out=out, jobs=jobs, progress=progress), out)
+    seeds = 2 if quick else tuned.SEEDS
+    comparisons = tuned.comparisons(wanted, seeds=seeds, out=out, jobs=jobs, progress=progress)
+    return report(parts, trials, comparisons, out, missing(whole, parts, settings, wanted))
+
+
+def missing(
+    whole: Mapping[str, Part], parts: Mapping[str, Part], settings: Sequence[Setting], wanted: Sequence[Setting]
+) -> list[str]:
+    """Return what a study lacks, in words: one entry for each part that has not finished."""
+    found = []
+    for name, part in whole.items():
+        some = parts.get(name)
+        if some is None:
+            found.append(f"{name}: not begun")
+        elif some.places != part.places:
+            found.append(f"{name}: {len(some.places)} of {len(part.places)} pairs of data set and network, 1 seed")
+        elif some.seeds != part.seeds:
+            found.append(f"{name}: {some.seeds} of {part.seeds} seeds")
+    if len(wanted) < len(settings):
+        found.append(f"tuned steps: {len(wanted)} of {len(settings)} settings")
+    return found
 
 
 def report(
@@ -56,6 +88,7 @@ def report(
     trials: Mapping[Trial, Mapping[str, Any]],
     comparisons: Mapping[Setting, Comparison],
     out: Path,
+    lacks: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write and print the report; return the content of ``study.json``."""
     runs = {name: runs_of(trials, part) for name, part in parts.items()}
@@ -66,6 +99,7 @@ def report(
         "parts": {name: asdict(part) for name, part in parts.items()},
         "algorithms": {name: describe(METHODS[name].make(0.1)) for name in names},
         "versions": files.versions(),
+        "missing": list(lacks),
         "targets": [asdict(target) for target in judged],
         "tuned": [
             {"setting": str(setting), "method": row.method, "step_size": row.step, "status": row.status}
@@ -74,9 +108,9 @@ def report(
             for row in found.rows
         ],
     }
-    equal = [*rows["equal steps"], *rows["bottlenecks"], *rows["large"]]
+    equal = [row for name in ("equal steps", "bottlenecks", "large") for row in rows.get(name, [])]
     files.write_atomically(out / "cells.csv", cells(rows).encode())
-    files.write_atomically(out / "study.md", markdown(parts, runs, rows, comparisons, judged).encode())
+    files.write_atomically(out / "study.md", markdown(parts, runs, rows, comparisons, judged, lacks).encode())
     files.write_json(out / "study.json", content)
     files.write_atomically(out / "study.png", heat_map(equal))
     if SHOWN in comparisons:
@@ -118,6 +152,5 @@ def show(judged: Sequence[Target]) -> None:
     for name in ("asked", "found", ""):
         table.add_column(name)
     for target in judged:
-        found = Text("met", style="green") if target.met else Text("not met", style="red")
-        table.add_row(target.asked, target.found, found)
+        table.add_row(target.asked, target.found, Text(target.verdict, style="green" if target.met else "red"))
     console.print(table)

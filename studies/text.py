@@ -47,6 +47,7 @@ def markdown(
     rows: Mapping[str, Sequence[Row]],
     tuned: Mapping[Setting, Comparison],
     judged: Sequence[Target],
+    lacks: Sequence[str] = (),
 ) -> str:
     """Return the whole report.
 
@@ -56,23 +57,26 @@ def markdown(
         rows: The comparison of these runs.
         tuned: The comparisons at tuned steps.
         judged: The targets.
+        lacks: What has not finished, in words.
     """
-    equal = [*rows["equal steps"], *rows["bottlenecks"], *rows["large"]]
+    equal = [row for name in _SEEDED for row in rows.get(name, [])]
     sections = {
         "How to read it": _DEFINITIONS,
         "Targets": _targets(judged),
         "Equal step sizes": _equal(parts, equal),
         "Against gradient tracking": tracking(rows["equal steps"]),
-        "What the weights bring": _weights(parts["weights"], rows["weights"]),
+        "What the weights bring": _weights(parts["weights"], rows["weights"]) if "weights" in parts else "",
         "Traffic": _traffic(runs["equal steps"]),
         "Networks that fail": _hardships(parts, rows),
-        "Tuned step sizes": _tuned(tuned),
-        "Single precision": _precision(parts["precision"], rows["precision"]),
+        "Tuned step sizes": _tuned(tuned) if tuned else "",
+        "Single precision": _precision(parts["precision"], rows["precision"]) if "precision" in parts else "",
         "Divergence": _divergence(equal),
     }
     start = f"# Study\n\n{headline(parts['equal steps'], rows['equal steps'])}\n\n`make study` writes this page. "
     start += "Cell by cell: `cells.csv`.\n"
-    return "\n".join([start, *(f"## {name}\n\n{body}\n" for name, body in sections.items())])
+    if lacks:
+        start += f"\nThis is a part of the study. Not all of it has run: {'; '.join(lacks)}.\n"
+    return "\n".join([start, *(f"## {name}\n\n{body}\n" for name, body in sections.items() if body)])
 
 
 def headline(part: Part, rows: Sequence[Row]) -> str:
@@ -139,7 +143,7 @@ def _equal(parts: Mapping[str, Part], rows: Sequence[Row]) -> str:
     texts = [
         f"Ratios to {BASELINE} at the same step size: mean over cells (worst cell). Number of seeds behind each cell's "
         "median: "
-        + ", ".join(f"{parts[name].seeds} ({what})" for name, what in _SEEDED.items())
+        + ", ".join(f"{parts[name].seeds} ({what})" for name, what in _SEEDED.items() if name in parts)
         + ".\n\n![Stationarity of every method on every network, relative to Di-DGD](study.png)"
     ]
     for group in GROUPS:
@@ -215,6 +219,8 @@ def _traffic(runs: Sequence[Run]) -> str:
 def _hardships(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> str:
     texts = []
     for name, what in (("hardships", "Quadratics with exact gradients"), ("hardships, batches", "Digits")):
+        if name not in parts:
+            continue
         part, here = parts[name], rows[name]
         batch = "" if part.batches[0] is None else f" with batches of {part.batches[0]}"
         lines = []
@@ -281,7 +287,7 @@ def _precision(part: Part, rows: Sequence[Row]) -> str:
 
 
 def _targets(judged: Sequence[Target]) -> str:
-    lines = [(target.asked, target.found, "met" if target.met else "**not met**") for target in judged]
+    lines = [(target.asked, target.found, target.verdict.replace("not met", "**not met**")) for target in judged]
     details = [f"- {target.asked}, but {'; '.join(target.against)}." for target in judged if target.against]
     return f"For {DEFAULT}.\n\n" + _table(["asked", "found", ""], lines) + "\n\n" + "\n".join(details)
 

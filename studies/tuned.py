@@ -4,14 +4,17 @@ Steps are tuned on other seeds than those that are reported, on a grid that grow
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from d3gd.comparison.compare import compare
 from d3gd.comparison.result import Comparison
+from d3gd.errors import RecordError
 from d3gd.graphs import Digraph
 from d3gd.problems import Problem
+from d3gd.runs import files
 from studies.settings import (
     ALL,
     BASELINE,
@@ -70,7 +73,7 @@ def comparisons(
     found = {}
     for number, setting in enumerate(wanted, start=1):
         print(f"tuned steps, {number} of {len(wanted)}: {setting}", flush=True)
-        names = _FIELD if setting.hardship == IDEAL else (*SURVIVORS, *VICTIMS)
+        names = _methods(setting)
         found[setting] = compare(
             partial(_network, setting.network),
             partial(_problem, setting),
@@ -80,11 +83,29 @@ def comparisons(
             iterations=ITERATIONS,
             seeds=seeds,
             quick=True,  # a grid of seven steps, which grows as needed, and two seeds for tuning
-            out=out / "tuned" / "-".join(str(setting).replace(",", "").replace("(", "").replace(")", "").split()),
+            out=_folder(setting, out),
             jobs=jobs,
             progress=progress,
         )
     return found
+
+
+def finished(wanted: Sequence[Setting], out: Path) -> list[Setting]:
+    """Return the settings in which ``out`` holds the comparison of all methods."""
+    found = []
+    for setting in wanted:
+        with suppress(RecordError):
+            content = files.read_json(_folder(setting, out) / "compare.json")
+            found += [setting] if {row["method"] for row in content["rows"]} >= set(_methods(setting)) else []
+    return found
+
+
+def _methods(setting: Setting) -> tuple[str, ...]:
+    return _FIELD if setting.hardship == IDEAL else (*SURVIVORS, *VICTIMS)
+
+
+def _folder(setting: Setting, out: Path) -> Path:
+    return out / "tuned" / "-".join("".join(c for c in str(setting) if c not in ",()").split())
 
 
 def _network(name: str, seed: int) -> Digraph:

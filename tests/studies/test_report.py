@@ -1,6 +1,7 @@
 """The claims of a study: targets and sentences."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -66,7 +67,7 @@ def test_every_cell_is_compared_with_the_first_version(worse, met):
     first = first_version()
     cells = {(data, network) for data, network, *_ in first}
     assert cells == {*DEVELOPED, *HELD_OUT}
-    one = part([BASELINE, DEFAULT], places=(*DEVELOPED, *HELD_OUT), steps=(0.03, 0.1, 0.5), batches=(None, 16))
+    one = part([BASELINE, DEFAULT], places=(*DEVELOPED, *HELD_OUT), steps=(0.03, 0.1, 0.5), batches=(None, 16), seeds=5)
 
     def level(trial):
         before = first[trial.data, trial.network, str(trial.batch or "all"), trial.step]["stationarity"]
@@ -77,6 +78,8 @@ def test_every_cell_is_compared_with_the_first_version(worse, met):
     ]
     assert target.met is met
     assert target.found.startswith(f"{0 if met else 6} of {len(first)} worse")
+    few = judged(first_version=rows(replace(one, seeds=2), level))
+    assert few[target.asked].verdict == "not judged"
 
 
 @pytest.mark.parametrize(("level", "met"), [(1e-4, (True, True)), (0.04, (False, False)), (2e-3, (False, False))])

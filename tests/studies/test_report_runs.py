@@ -152,3 +152,24 @@ def test_the_command_runs_every_method_and_writes_the_report(tmp_path, tiny, cap
     first = tiny["equal steps"].trials[0]
     kept = json.loads((tmp_path / "trials" / first.file).read_text())
     assert kept["trial"] == asdict(first)
+
+
+def test_what_has_finished_can_be_reported_before_the_rest(tmp_path, ran, tiny, capsys):
+    with pytest.raises(SettingsError, match="no seed of the comparison at equal steps"):
+        report.study(quick=True, so_far=True, out=tmp_path, jobs=1)
+    longer = {name: replace(one, seeds=2) for name, one in tiny.items()}
+    whole = {**longer, "large": replace(tiny["large"], places=(*tiny["large"].places, ("digits", "torus (16)")))}
+    run_trials({name: one for name, one in tiny.items() if name != "precision"}, tmp_path)
+    count = len(ran)
+    found = plan.finished(whole, tmp_path)
+    assert {name: (len(one.places), one.seeds) for name, one in found.items()} == dict.fromkeys(
+        set(tiny) - {"precision"}, (1, 1)
+    )
+    lacks = report.missing(whole, found, tuned.QUICK, tuned.finished(tuned.QUICK, tmp_path))
+    assert "equal steps: 1 of 2 seeds" in lacks
+    assert "large: 1 of 2 pairs of data set and network, 1 seed" in lacks
+    assert lacks[-2:] == ["precision: not begun", "tuned steps: 0 of 1 settings"]
+    content = report.report(found, run_trials(found, tmp_path), {}, tmp_path, lacks)
+    assert len(ran) == count
+    assert content["missing"] == lacks
+    assert "Not all of it has run: " in (tmp_path / "study.md").read_text()
