@@ -21,9 +21,14 @@ PARTS = [
 ]
 
 
+START = torch.linspace(-0.4, 0.4, 24, dtype=torch.float64)
+
+
 def model():
-    torch.manual_seed(0)
-    return nn.Linear(5, 4).double()
+    """The same start in every thread: they share the generator of PyTorch."""
+    made = nn.Linear(5, 4).double()
+    nn.utils.vector_to_parameters(START.clone(), made.parameters())
+    return made
 
 
 def trained(transport, made, steps, state=None):
