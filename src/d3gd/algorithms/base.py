@@ -160,8 +160,13 @@ class Algorithm(Generic[S]):
         return None
 
 
-_OPTIONAL = {"heading"}  # what only local steps use
+_OPTIONAL = {"heading", "coordinatewise"}  # what only local steps and the optimizer use
 NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_")) - _OPTIONAL  # what the engine uses
+
+
+def is_coordinatewise(algorithm: Any) -> bool:
+    """Whether a method says that it is; one that is not derived from :class:`Algorithm` need not."""
+    return bool(getattr(algorithm, "coordinatewise", False))
 
 
 def require_method(algorithm: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.base import Algorithm, is_coordinatewise
 from d3gd.arrays import Array, Bools, Floats
 from d3gd.distributed.inbox import Inbox
 from d3gd.engine.gradients import Gradients
@@ -25,7 +25,7 @@ _SLICE = 1 << 20  # numbers: 4 MB in single precision
 
 def bounds(algorithm: Algorithm[Any], net: Network, dim: int) -> list[int] | None:
     """Return where the slices of a large model start, and its end; None if it is small or the method needs it whole."""
-    if dim <= _WHOLE or not (algorithm.coordinatewise and net.reliable and net.repeatable):
+    if dim <= _WHOLE or not (is_coordinatewise(algorithm) and net.reliable and net.repeatable):
         return None
     return np.linspace(0, dim, -(-dim // _SLICE) + 1).astype(int).tolist()  # type: ignore[no-any-return]
 

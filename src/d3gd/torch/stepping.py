@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from d3gd.algorithms.around import resized
-from d3gd.algorithms.base import Algorithm
+from d3gd.algorithms.base import Algorithm, is_coordinatewise
 from d3gd.arrays import Array, Floats
 from d3gd.engine.checks import require_state
 from d3gd.engine.gradients import Gradients
@@ -128,7 +128,7 @@ class Steps:
             losses: To be extended by what the closure returns.
             idle: Whether this agent has no data for this step: its gradient is zero.
         """
-        one = nullcontext() if algorithm.coordinatewise else self._blas.limit(limits=1, user_api="blas")
+        one = nullcontext() if is_coordinatewise(algorithm) else self._blas.limit(limits=1, user_api="blas")
         with one, np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # divergence shows in the numbers
             if self._cuts is not None:
                 self._take_slices(self._cuts, algorithm, k, closure, losses, idle)

@@ -38,7 +38,7 @@ def test_methods_for_directed_graphs_run_on_any():
 
 def test_what_is_no_method_is_told_what_it_lacks():
     graph = d3gd.graphs.ring(4)
-    with pytest.raises(SettingsError, match="Unfinished has no 'coordinatewise'"):
+    with pytest.raises(SettingsError, match="Unfinished has no 'exact'"):
         require_admissible(Unfinished(), graph, d3gd.weights.metropolis(graph))
     with pytest.raises(SettingsError, match=r"DiDGD is a class; .*DiDGD\(step_size=0.1\)"):
         require_admissible(d3gd.DiDGD, graph, d3gd.weights.metropolis(graph))

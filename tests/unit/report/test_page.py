@@ -101,7 +101,7 @@ def test_commands_write_pages(tmp_path, monkeypatch, capsys):
     assert call(["report", "runs/small-0", "runs/small-1", "runs"]) == 0
     assert "skipped, not finished: runs" in capsys.readouterr().err
     names = [each["name"] for each in held(tmp_path / "report.html")["runs"]]
-    assert names == ["D3GD, seed=0", "D3GD, seed=1"]
+    assert names == ["seed=0", "seed=1"]
     # The page is no part of the run, which goes on beside it.
     assert call(["run", "small.toml", "--report", "--resume", "--iterations", "30"]) == 0
     assert d3gd.Result.load("runs/small-0").history.iterations.tolist() == [0, 10, 20, 30]
