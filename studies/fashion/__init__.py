@@ -1,0 +1,1 @@
+"""A study on Fashion-MNIST: ``python -m studies.fashion --help``."""

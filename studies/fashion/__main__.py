@@ -1,0 +1,89 @@
+"""The study on Fashion-MNIST."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from d3gd.digest import digest
+from d3gd.errors import D3GDError
+from d3gd.runs.files import make_folder, write_atomically
+from d3gd.runs.outputs import claim
+from d3gd.runs.trials import run_missing, stored
+from studies.fashion.plan import EPOCHS, GRAPHS, METHODS, STEPS, TUNING_EPOCHS, TUNING_SEED, Trial
+from studies.fashion.report import figure, tuned, written
+
+CELLS = tuple(product(GRAPHS, (0.1, 1.0)))
+
+
+def tuning(methods: Sequence[str]) -> list[Trial]:
+    """Return the trials that choose step sizes: on the directed graph, with strong skew."""
+    each = product(methods, STEPS)
+    return [Trial(m, "directed", 0.1, step, TUNING_SEED, TUNING_EPOCHS, "validation") for m, step in each]
+
+
+def reported(steps: dict[str, float], cells: Sequence[tuple[str, float]], seeds: int) -> list[Trial]:
+    """Return the trials whose test accuracy is reported."""
+    return [
+        Trial(m, graph, alpha, step, seed, EPOCHS, "test")
+        for graph, alpha in cells
+        for seed in range(seeds)
+        for m, step in steps.items()
+    ]
+
+
+def run(trials: Sequence[Trial], data: Path, out: Path, jobs: int | None, what: str) -> list[dict[str, Any]]:
+    """Run the trials that are missing, and return all."""
+    folder = make_folder(out / "trials")
+    wanted = {folder / trial.file: trial for trial in trials}
+    there = {file: content for file in wanted if (content := stored(file)) is not None}
+    found = run_missing(wanted, partial(_run, data=data), there=there, jobs=jobs, progress=True, what=what)
+    return list(found.values())
+
+
+def _run(trial: Trial, data: Path) -> dict[str, Any]:
+    return trial.run(data)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the study and return an exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m studies.fashion",
+        description="Train a small convolutional network on Fashion-MNIST over 16 agents with label skew, by every "
+        "method with its own tuned step size. Writes a page with tables and a figure. Finished trials are kept: the "
+        "same command continues after an interruption.",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("/usr/share/datasets/fashion-mnist"),
+        help="folder with the four idx files, as Debian's package dataset-fashion-mnist installs them",
+    )
+    parser.add_argument("--out", type=Path, default=Path("fashion"), help="folder for trials, page and figure")
+    parser.add_argument("--seeds", type=int, default=3, help="random draws of split, graph, network and batches")
+    parser.add_argument("--cells", type=int, default=len(CELLS), help="how many pairs of graph and skew to run")
+    parser.add_argument("--jobs", type=int, help="processes; by default one per core")
+    options = parser.parse_args(args)
+    out, cells = options.out, CELLS[: options.cells]
+    try:
+        claim(out, "study on Fashion-MNIST", {"study": "Fashion-MNIST", "methods": digest(list(METHODS), STEPS)})
+        trials = run(tuning(list(METHODS)), options.data, out, options.jobs, "Tuning")
+        steps = tuned(trials)
+        runs = run(reported(steps, cells, options.seeds), options.data, out, options.jobs, "Training")
+    except D3GDError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"interrupted; {out} keeps the finished trials; the same command continues", file=sys.stderr)
+        return 130
+    write_atomically(out / "fashion.md", written(trials, runs).encode())
+    figure(runs, out / "fashion.png")
+    print(f"written to {out / 'fashion.md'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

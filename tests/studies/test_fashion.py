@@ -1,0 +1,56 @@
+"""The study on Fashion-MNIST: its methods and its sentences."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+import d3gd
+
+pytest.importorskip("torch")
+
+from studies.fashion.plan import AGENTS, CENTRAL, EPOCH, EPOCHS, FEW, METHODS, MOMENTUM, STEPS, Trial
+from studies.fashion.report import tuned, written
+
+
+def run(method, step=0.1, end=0.5, *, status="completed", seed=0, sent=1e6):
+    curve = np.linspace(0.1, end, EPOCHS + 1).tolist()
+    trial = Trial(method, "directed", 0.1, step, seed, EPOCHS, "test")
+    curves = dict.fromkeys(("accuracy", "accuracy_worst", "accuracy_of_mean"), curve)
+    return {"trial": asdict(trial), "status": status, **curves, "bytes": np.linspace(0, sent, EPOCHS + 1).tolist()}
+
+
+def test_all_data_in_one_place_is_gradient_descent_with_momentum_on_the_mean():
+    problem = d3gd.problems.quadratic(agents=AGENTS, dim=3)
+    found = d3gd.run(METHODS[CENTRAL].make(0.05), d3gd.graphs.complete(AGENTS), problem, iterations=30).x
+    x, m = np.zeros((AGENTS, 3)), 0.0
+    for k in range(30):
+        m = 0.9 * m + problem.gradients(x, k).mean(axis=0)
+        x = x - 0.05 * m
+    np.testing.assert_allclose(found, x, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_takes_as_many_gradients_per_epoch(name):
+    method, problem = METHODS[name], d3gd.problems.quadratic(agents=AGENTS, dim=3)
+    result = d3gd.run(
+        *(method.make(0.01), d3gd.graphs.complete(AGENTS), problem),
+        iterations=EPOCH // method.every,
+        metrics=["gradients"],
+    )
+    assert result.metrics["gradients"][-1] == EPOCH
+
+
+def test_the_step_with_the_best_accuracy_is_taken_and_divergence_never():
+    trials = [run("SGP", 0.1, 0.6), run("SGP", 0.2, 0.7), run("SGP", 0.5, 0.9, status="diverged")]
+    assert tuned(trials) == {"SGP": 0.2}
+
+
+def test_the_page_says_what_is_met_and_which_step_is_at_an_end_of_the_grid():
+    steps = {CENTRAL: 0.1, MOMENTUM: STEPS[0], FEW: 0.1}
+    ends = {CENTRAL: 0.9, MOMENTUM: 0.893, FEW: 0.85}
+    runs = [run(name, steps[name], ends[name], sent=1e6 if name == FEW else 3e7) for name in steps]
+    page = written(runs, runs)
+    assert f"At an end of the grid: {MOMENTUM}." in page
+    assert "0.7 points behind all data in one place at epochs 3 to 6 (target: 1, met)" in page
+    assert "ends 5.0 points behind (target: 2, not met), with 1/30 of the bytes" in page
