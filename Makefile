@@ -3,6 +3,7 @@
 # make fuzz        attacks on settings, files, folders, arguments and ranks, counted in docs/results/fuzz.md (QUICK=1 for a tenth)
 # make fuzz-properties   the property tests with new draws, FUZZ times as many (30 by default)
 # make study       the study of PerronD3GD, into docs/results/study (QUICK=1 for minutes instead of half an hour on two cores)
+# make fashion     methods that train a convolutional network on Fashion-MNIST, into docs/results/fashion: an hour on two cores
 # make pages       the pages that follow from code and results: methods, settings, commands, claims
 # make tables      the tables within pages that take long to compute: half an hour or more
 # make docs        the documentation as a site, into build/site; warnings and broken links are errors
@@ -25,13 +26,16 @@ SEEDS  ?= 10
 FUZZ   ?= 30
 MINUTES ?= 10
 
-.PHONY: reproduce docs pages tables study bench soak fuzz fuzz-properties test lint types suite audit clean
+.PHONY: reproduce docs pages tables study fashion bench soak fuzz fuzz-properties test lint types suite audit clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
 
 study: $(VENV)/.dev
 	$(BIN)/python -m studies $(if $(QUICK),--quick --out study-quick,--out docs/results/study)
+
+fashion: $(VENV)/.dev
+	$(BIN)/python -m studies.fashion --out docs/results/fashion
 
 pages: $(VENV)/.dev
 	$(BIN)/python -m docs.scripts.pages

@@ -13,10 +13,8 @@ from d3gd.errors import D3GDError
 from d3gd.runs.files import make_folder, write_atomically
 from d3gd.runs.outputs import claim
 from d3gd.runs.trials import run_missing, stored
-from studies.fashion.plan import EPOCHS, GRAPHS, METHODS, STEPS, TUNING_EPOCHS, TUNING_SEED, Trial
+from studies.fashion.plan import CELLS, EPOCHS, METHODS, STEPS, TUNING_EPOCHS, TUNING_SEED, Trial
 from studies.fashion.report import figure, tuned, written
-
-CELLS = tuple(product(GRAPHS, (0.1, 1.0)))
 
 
 def tuning(methods: Sequence[str]) -> list[Trial]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ GRAPHS: Mapping[str, Callable[[int], d3gd.Digraph]] = {
     "directed": lambda seed: d3gd.graphs.erdos_renyi(AGENTS, 0.3, seed=seed),
     "undirected": lambda seed: d3gd.graphs.grid(4, 4, torus=True),
 }
+
+CELLS = tuple(product(GRAPHS, (0.1, 1.0)))  # graph and alpha
 
 
 @dataclass(frozen=True, kw_only=True)

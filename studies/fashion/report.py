@@ -11,6 +11,7 @@ from d3gd.arrays import Floats
 from studies.fashion.plan import (
     AGENTS,
     BATCH,
+    CELLS,
     CENTRAL,
     EPOCH,
     EPOCHS,
@@ -78,6 +79,9 @@ def written(trials: Sequence[Run], runs: Sequence[Run]) -> str:
         "*All data in one place* averages all agents' gradients in every step: the same samples, the same optimizer.",
         "![Accuracy against epochs and bytes](fashion.png)",
     ]
+    missing = [f"{graph}, {alpha}" for graph, alpha in CELLS if (graph, alpha) not in cells]
+    if missing:
+        parts.append(f"Not run yet (graph, alpha): {'; '.join(missing)}.")
     for (graph, alpha), methods in cells.items():
         parts += [f"## {graph.capitalize()} graph, alpha = {alpha}", _table(methods, steps), _targets(methods)]
     return "\n\n".join(parts) + "\n"
