@@ -36,5 +36,5 @@ def test_a_class_that_lacks_a_name_is_not_left_out_silently(monkeypatch):
 
     monkeypatch.setattr(Half, "__module__", base.__name__)
     monkeypatch.setattr(base, "Half", Half, raising=False)
-    with pytest.raises(D3GDError, match=r"base\.Half has a step size but no 'coordinatewise'"):
+    with pytest.raises(D3GDError, match=r"base\.Half has a step size but no 'exact'"):
         catalogue.methods.__wrapped__()
