@@ -27,6 +27,12 @@ def network(algorithm, graph, weights, seed=0, dtype=np.float64):
     return Network(graph, weights, seed=seed, needs=algorithm.needs, dtype=dtype)
 
 
+def seven_agents(key=0, **options):
+    """A drawn graph of seven agents, and the network on it with Metropolis weights."""
+    graph = d3gd.graphs.erdos_renyi(7, 0.4, seed=key)
+    return graph, Network(graph, d3gd.weights.metropolis(graph), **options)
+
+
 def states(algorithm, graph, weights, problem, iterations, x0=None, seed=0, dtype=np.float64):
     """Every state of an algorithm, stepped by hand."""
     net = network(algorithm, graph, weights, seed, dtype)

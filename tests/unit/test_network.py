@@ -1,21 +1,14 @@
 """The operations, each against its dense meaning."""
 
-from typing import get_args
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
-from d3gd.distributed.knowledge import Needs
 from d3gd.network import Network
-from tests.helpers.strategies import digraphs, examples
-
-
-def make(key=0, **options):
-    graph = d3gd.graphs.erdos_renyi(7, 0.4, seed=key)
-    return graph, Network(graph, d3gd.weights.metropolis(graph), **options)
+from tests.helpers.stepping import seven_agents
+from tests.helpers.strategies import digraphs
 
 
 def sent(net, x):
@@ -57,7 +50,7 @@ def test_dot_is_one_inner_product_per_edge(case, rng):
 
 
 def test_dot_is_bitwise_the_same_in_pieces(monkeypatch):
-    _graph, net = make(5)
+    _graph, net = seven_agents(5)
     v, x, o = np.random.default_rng(0).normal(size=(3, 7, 4))
     whole = net.dot(v, sent(net, x), o)
     for numbers in (1, 7, 20):
@@ -116,33 +109,10 @@ def test_both_ends_of_a_link_find_the_same_distance_and_draw(d, monkeypatch):
 
 
 def test_own_entries_of_unit_vectors_are_one():
-    _, net = make(0)
+    _, net = seven_agents(0)
     assert np.array_equal(net.eye(), np.eye(7))
     assert net.own(net.eye()).tolist() == [[1.0]] * 7
     assert net.own(np.arange(49.0).reshape(7, 7))[:, 0].tolist() == [0, 8, 16, 24, 32, 40, 48]
-
-
-@examples(20)
-@given(networks, st.integers(1, 9), st.integers(1, 9))
-def test_exchange_counts_eight_bytes_a_number_and_link(case, d, m):
-    graph, net = case
-    net.exchange(x=np.zeros((7, d)), Y=np.zeros((7, m)))
-    assert net.bytes_sent == 8 * (d + m) * graph.link_count
-    net.exchange(t=np.zeros(7))
-    assert net.bytes_sent == 8 * (d + m + 1) * graph.link_count
-
-
-def test_an_agent_alone_sends_nothing():
-    graph = d3gd.Digraph.from_edges(1, [])
-    net = Network(graph, d3gd.weights.uniform(graph))
-    assert net.along(net.exchange(x=np.ones((1, 5))).x).tolist() == [[1.0] * 5]
-    assert net.bytes_sent == 0
-
-
-def test_an_inbox_holds_only_what_was_sent():
-    _, net = make(0)
-    with pytest.raises(AttributeError, match="'y' was sent"):
-        _ = net.exchange(x=np.zeros((7, 1))).y
 
 
 @pytest.mark.parametrize(
@@ -156,14 +126,14 @@ def test_an_inbox_holds_only_what_was_sent():
     ],
 )
 def test_what_was_never_sent_cannot_be_read(verb):
-    _, net = make(0)
+    _, net = seven_agents(0)
     with pytest.raises(d3gd.D3GDError, match="send it first"):
         verb(net, np.zeros((7, 2)))
     verb(net, net.exchange(x=np.zeros((7, 2))).x)
 
 
 def test_what_was_sent_is_read_by_verbs_alone():
-    _, net = make(0)
+    _, net = seven_agents(0)
     received = net.exchange(x=np.zeros((7, 2))).x
     with pytest.raises(d3gd.D3GDError, match=r"net\.mix"):
         np.asarray(received)
@@ -182,7 +152,7 @@ def test_a_method_that_mixes_for_free_is_stopped_in_its_first_step():
 
 
 def test_weights_and_vectors_have_to_fit():
-    _, net = make(0)
+    _, net = seven_agents(0)
     received = net.exchange(x=np.zeros((7, 2))).x
     with pytest.raises(d3gd.D3GDError, match="one number per edge"):
         net.mix(net.a0[1:], received)
@@ -190,65 +160,7 @@ def test_weights_and_vectors_have_to_fit():
         net.dot(np.zeros((6, 2)), received)
 
 
-READS = {
-    "the network": [lambda net: net.graph, lambda net: net.everywhere_a0],
-    "out-degrees": [lambda net: net.out_degrees],
-    "all agents": [lambda net: net.everyone(net.a0), lambda net: net.perron(net.a0)],
-}
-
-
-@pytest.mark.parametrize("needs", get_args(Needs))
-def test_agents_read_what_their_method_needs_and_nothing_else(needs):
-    order = get_args(Needs)
-    _, net = make(0, needs=needs)
-    for least, reads in READS.items():
-        for read in reads:
-            if order.index(needs) >= order.index(least):
-                read(net)
-                continue
-            with pytest.raises(d3gd.D3GDError, match=f"needs = '{needs}' requested .* or declare it with .*'{least}'"):
-                read(net)
-
-
-def test_out_degrees_are_those_of_the_block():
-    graph, net = make(0, needs="out-degrees")
-    assert np.array_equal(net.out_degrees, graph.out_degrees[net.agents])
-
-
-def test_permission_is_given_and_not_taken():
-    _, net = make(0, needs="in-neighbours")
-    for needs, then in (("out-degrees", "out-degrees"), ("the network", "out-degrees"), ("all agents", "all agents")):
-        net.permit(needs)
-        assert net.needs == then
-
-
-def test_a_method_that_peeks_is_stopped_in_its_first_step():
-    class Peeking(d3gd.DiDGD):
-        def step(self, net, gradient, s, k):
-            return s._replace(x=net.everyone(s.x) - gradient())
-
-    problem = d3gd.problems.quadratic(agents=5, dim=2)
-    with pytest.raises(d3gd.D3GDError, match="decentralized"):
-        d3gd.run(Peeking(step_size=0.1), d3gd.graphs.ring(5), problem, iterations=3)
-
-
-def test_everyone_sees_all_where_allowed():
-    graph, net = make(3)
-    x = np.arange(14.0).reshape(7, 2)
-    assert np.array_equal(net.everyone(x), x)
-    np.testing.assert_allclose(net.perron(net.a0), d3gd.weights.perron(graph.matrix(net.a0)))
-
-
 def test_where_everything_arrives_at_once_the_echo_is_what_was_sent():
-    _, net = make()
+    _, net = seven_agents()
     m = np.arange(14.0).reshape(7, 2)
     assert np.array_equal(net.echo(net.a0, sent(net, m), m), m)
-
-
-def test_draws_depend_on_seed_agent_and_iteration_alone():
-    _, net = make(1, seed=4)
-    _, same = make(2, seed=4)
-    _, other = make(1, seed=5)
-    assert np.array_equal(net.draw(3), same.draw(3))
-    assert not np.array_equal(net.draw(3), net.draw(4))
-    assert not np.array_equal(net.draw(3), other.draw(3))
