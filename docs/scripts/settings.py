@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import d3gd
-from d3gd.config import experiment, wrapping
+from d3gd.config import experiment, tables, wrapping
 from d3gd.config.schema import Keys, keys_of, to_toml, words
 from d3gd.sites.settings import Other, SiteSettings
 from docs.scripts.docstrings import arguments, markdown, sections
@@ -59,7 +59,7 @@ def page() -> str:
         _START,
         _table(experiment.run_keys(), d3gd.run),
     ]
-    for part, kinds in experiment.KINDS.items():
+    for part, kinds in tables.KINDS.items():
         blocks += [f"## [{part}]", _OPENING[part]]
         for kind, maker in kinds.items():
             blocks += [f'### kind = "{kind}"', _summary(maker), _table(keys_of(maker), maker)]
@@ -75,7 +75,7 @@ def page() -> str:
     blocks += [
         "## [conditions]",
         "What an [unreliable network](../howto/conditions.md) does; `graphs` is a list of CSV files of links.",
-        _table(experiment.condition_keys(), d3gd.Conditions),
+        _table(tables.condition_keys(), d3gd.Conditions),
         "## [privacy]",
         "[Differential privacy](../howto/privacy.md) of single examples.",
         _table(keys_of(d3gd.Privacy), d3gd.Privacy),

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, eye_array, issparse
+from scipy.sparse import eye_array
 
 from d3gd.arrays import CSR, Floats
-from d3gd.digraph import Digraph
-from d3gd.errors import GraphError, WeightsError
+from d3gd.errors import WeightsError
+from d3gd.stochastic import connecting
 
 _DENSE_SOLVE = 2000
 _DENSE_EIGENVALUES = 600
@@ -38,7 +38,7 @@ def perron(matrix: CSR | Floats) -> Floats:
         >>> perron([[0.5, 0.5], [0.25, 0.75]]).round(4)
         array([0.3333, 0.6667])
     """
-    A = _irreducible(matrix)
+    A = connecting(matrix)
     pi = _perron_dense(A.toarray()) if A.shape[0] <= _DENSE_SOLVE else _perron_sparse(A)
     if not (np.all(pi > 0) and np.abs(pi @ A - pi).sum() <= 1e-9):
         raise WeightsError(
@@ -135,7 +135,7 @@ def spectral_gap(matrix: CSR | Floats) -> float:
         >>> spectral_gap([[0.5, 0.5], [0.25, 0.75]])
         0.75
     """
-    A = _irreducible(matrix)
+    A = connecting(matrix)
     n = A.shape[0]
     if n == 1:
         return 1.0
@@ -283,57 +283,3 @@ def _is_narrow(A: CSR) -> bool:
     entries = A.tocoo()
     bandwidth = int(np.abs(place[entries.row] - place[entries.col]).max())
     return bandwidth**2 * len(order) <= 4e10
-
-
-def as_weights(matrix: CSR | Floats) -> CSR:
-    """Return a copy of a matrix, dense or sparse, as float CSR; check that it is square, finite and not negative."""
-    try:
-        given: Any = matrix if issparse(matrix) else np.asarray(matrix)
-        if given.dtype.kind not in "biuf":  # no dates, texts or complex numbers
-            raise TypeError
-        if issparse(given) and given.format in ("csr", "csc", "bsr"):
-            if (given.indptr[1:] < given.indptr[:-1]).any():  # SciPy looks for it only if the last one is positive
-                raise ValueError
-            given.check_format(full_check=True)  # or compiled code would index out of bounds
-        A: Any = csr_array(given, dtype=np.float64, copy=True)
-    except (TypeError, ValueError):
-        raise WeightsError(
-            "the weights are not a matrix of real numbers, or a damaged sparse one; give n rows of n numbers"
-        ) from None
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
-        raise WeightsError(f"the weights have shape {A.shape}; they must be square, one row and column per agent")
-    A.sum_duplicates()
-    bad = np.flatnonzero(~(np.isfinite(A.data) & (A.data >= 0)))
-    if bad.size:
-        row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
-        raise WeightsError(
-            f"weight A[{row}, {A.indices[bad[0]]}] = {A.data[bad[0]]:g} ({bad.size} such weights); weights must be "
-            f"finite and not negative"
-        )
-    return A
-
-
-def require_row_sums(A: CSR) -> None:
-    """Raise a :class:`WeightsError` that names a row, unless all rows sum to one (to 1e-9)."""
-    sums = A.sum(axis=1)
-    off = np.flatnonzero(np.abs(sums - 1) > 1e-9)
-    if off.size:
-        raise WeightsError(
-            f"row {off[0]} of the weights sums to {sums[off[0]]:.10g} ({off.size} such rows); every row must sum to "
-            f"one: divide it by its sum"
-        )
-
-
-def _irreducible(matrix: CSR | Floats) -> CSR:
-    from scipy.sparse.csgraph import connected_components
-
-    A = as_weights(matrix)
-    require_row_sums(A)
-    A.eliminate_zeros()
-    if connected_components(A, connection="strong")[0] > 1:
-        entries = A.tocoo()
-        try:
-            Digraph.from_edges(A.shape[0], np.column_stack([entries.col, entries.row])).require_strongly_connected()
-        except GraphError as error:
-            raise WeightsError(f"counting only links with positive weight, {error}") from None
-    return A

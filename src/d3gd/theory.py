@@ -15,7 +15,7 @@ import numpy as np
 from d3gd.arrays import CSR, Floats
 from d3gd.errors import ProblemError
 from d3gd.problems.base import Problem
-from d3gd.spectrum import as_weights, perron, spectral_gap
+from d3gd.spectrum import perron, spectral_gap
 from d3gd.steady.oracle import (
     DENSE_UP_TO,
     OptimalWeights,
@@ -24,6 +24,7 @@ from d3gd.steady.oracle import (
     steady_disagreement,
     steady_gradient,
 )
+from d3gd.stochastic import as_weights
 from d3gd.validation import constant, not_negative, reals, rows_per_agent, shown, without_overflow
 
 __all__ = [

@@ -7,7 +7,8 @@ import numpy as np
 from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import GraphError, WeightsError
-from d3gd.spectrum import as_weights, perron, require_row_sums, spectral_gap
+from d3gd.spectrum import perron, spectral_gap
+from d3gd.stochastic import as_weights, require_row_sums
 from d3gd.validation import is_number, shown
 
 __all__ = ["balanced", "check", "lazy", "metropolis", "perron", "spectral_gap", "uniform"]

@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 
 import d3gd as library
 from d3gd.cli.calling import call
-from d3gd.config.experiment import KINDS, load
+from d3gd.config.experiment import load
+from d3gd.config.tables import KINDS
 from d3gd.errors import PatienceWarning, WeightsError, printable
 from tests.cli.conftest import Outcome
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from d3gd import graphs, weights
-from d3gd.config.experiment import KINDS
+from d3gd.config.tables import KINDS
 from tests.cli.conftest import Outcome
 
 Write = Callable[..., str]

@@ -24,6 +24,7 @@ VOCABULARY = [
     "digraph",
     "graphs",
     "weights",
+    "stochastic",
     "spectrum",
     "drawing",
 ]

@@ -43,8 +43,9 @@ def graph(
       d3gd graph experiment.toml
     """
     from d3gd.cli import screens
-    from d3gd.config.experiment import load, make
+    from d3gd.config.experiment import load
     from d3gd.config.inputs import has_weights
+    from d3gd.config.tables import make
 
     names, keys = _named_and_keyed(words or [])
     if edges is not None:

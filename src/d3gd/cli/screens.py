@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from d3gd.arrays import CSR
-from d3gd.config.experiment import KINDS
 from d3gd.config.schema import keys_of
+from d3gd.config.tables import KINDS
 from d3gd.digraph import Digraph
 from d3gd.errors import D3GDError, printable
 from d3gd.result import Result

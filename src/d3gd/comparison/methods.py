@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from d3gd.algorithms.base import Algorithm
 from d3gd.algorithms.catalogue import methods
-from d3gd.config.experiment import make
 from d3gd.config.schema import unknown
+from d3gd.config.tables import make
 from d3gd.config.toml import value_of
 from d3gd.errors import SettingsError
 from d3gd.validation import function, listed, mapping, shown

@@ -1,25 +1,19 @@
-"""Experiments as TOML files.
-
-The signatures of generators, weights, problems and algorithms are the schema: they define the keys of a table, their
-types and defaults. To add a kind, add one line to :data:`KINDS`; algorithms are found in their package. Ranges are
-checked by the functions that use the values; this module only adds the file and the table to their errors.
-"""
+"""Experiments as TOML files."""
 
 import dataclasses
 import difflib
-import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from d3gd import graphs, problems, reading, topologies, weights
-from d3gd.algorithms import catalogue
+from d3gd import graphs, reading
 from d3gd.arrays import Ints
 from d3gd.conditions import Conditions
-from d3gd.config import inputs, wrapping
-from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, to_toml, unknown
+from d3gd.config import inputs
+from d3gd.config.schema import Keys, Table, checked, keys_of, prefixed, to_toml
+from d3gd.config.tables import KINDS, check_part, checked_extra, condition_keys, extras, make, privacy_of
 from d3gd.config.toml import read_toml
 from d3gd.engine import run
 from d3gd.errors import ProblemError, RecordError, SettingsError, TransportError
@@ -29,38 +23,6 @@ from d3gd.runs import folder as layout
 from d3gd.transports.alone import chosen
 from d3gd.transports.base import Transport
 from d3gd.validation import shown
-
-KINDS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
-    "graph": {
-        "erdos_renyi": graphs.erdos_renyi,
-        "ring": graphs.ring,
-        "exponential": graphs.exponential,
-        "grid": graphs.grid,
-        "random_geometric": graphs.random_geometric,
-        "regular": graphs.regular,
-        "complete": graphs.complete,
-        "star": graphs.star,
-        "edges": inputs.edges,
-    },
-    "weights": {
-        "metropolis": weights.metropolis,
-        "uniform": weights.uniform,
-        "lazy": weights.lazy,
-        "balanced": weights.balanced,
-        "fast_mixing": topologies.fast_mixing,
-        "fastest_mixing": topologies.fastest_mixing,
-        "file": inputs.weights_file,
-        "edges": inputs.edge_weights,
-    },
-    "problem": {
-        "sigmoid_classification": problems.sigmoid_classification,
-        "digits_classification": problems.digits_classification,
-        "quadratic": problems.quadratic,
-        "softmax": inputs.softmax_table,
-        "mixture_classification": problems.mixture_classification,
-    },
-    "algorithm": catalogue.methods(),
-}
 
 
 @dataclass(frozen=True)
@@ -239,31 +201,14 @@ def load(
             raise SettingsError(
                 f"{where}: [{name}] {found}; write [{name}] and under it kind = ..., one of {', '.join(KINDS[name])}"
             )
-        _check_part(name, table, where)
+        check_part(name, table, where)
         parts[name] = table
-    for name in _extras():
+    for name in extras():
         if name in content:
             parts[name] = content.pop(name)
-            _checked_extra(parts[name], name, where)
-    tables = [f"[{name}]" for name in (*KINDS, *_extras())]
+            checked_extra(parts[name], name, where)
+    tables = [f"[{name}]" for name in (*KINDS, *extras())]
     return Experiment(path, checked(content, run_keys(), f"{where}:", optional=optional, also=tables), parts)
-
-
-def make(part: str, table: Table, where: str, **context: Any) -> Any:
-    """Build what a table describes.
-
-    Args:
-        part: ``"graph"``, ``"weights"``, ``"problem"`` or ``"algorithm"``.
-        table: The kind and its arguments.
-        where: The file of the table, for messages.
-        **context: Arguments that the table may omit, passed if the kind accepts them.
-    """
-    arguments, around = _check_part(part, table, where, given=context)
-    maker = KINDS[part][table["kind"]]
-    taken = inspect.signature(maker).parameters
-    with prefixed(f"{where}: [{part}]"):
-        made = maker(**{key: value for key, value in context.items() if key in taken} | arguments)
-        return wrapping.wrapped(made, around) if around else made
 
 
 def _put(content: dict[str, Any], name: str, value: Any, where: str) -> None:
@@ -291,52 +236,6 @@ def run_keys() -> Keys:
     keys = keys_of(run)
     names = ("iterations", "every", "seed", "target", "checkpoint_every", "dtype", "record_weights")
     return {name: keys[name] for name in names} | {"metrics": (list[str] | None, False)}  # in a file, by name only
-
-
-def condition_keys() -> Keys:
-    """Return the keys of the table of conditions."""
-    return keys_of(Conditions) | {"graphs": (list[str] | None, False)}  # in a file, as files only
-
-
-def privacy_of(parts: Mapping[str, Table], where: str) -> Privacy | None:
-    """Return the settings of the table of privacy, if a file has one."""
-    if "privacy" not in parts:
-        return None
-    given = _checked_extra(parts["privacy"], "privacy", where)
-    with prefixed(f"{where}: [privacy]"):
-        return Privacy(**given)
-
-
-def _extras() -> dict[str, tuple[Keys, str]]:
-    """Return the tables that a file may have without a kind: their keys, and an example of one."""
-    return {"conditions": (condition_keys(), "loss = ..."), "privacy": (keys_of(Privacy), "clip = ... and noise = ...")}
-
-
-def _checked_extra(table: Any, name: str, where: str) -> dict[str, Any]:
-    keys, example = _extras()[name]
-    if not isinstance(table, Mapping):
-        raise SettingsError(f"{where}: [{name}] is {shown(table)}, not a table; write [{name}] and under it {example}")
-    return checked(table, keys, f"{where}: [{name}]")
-
-
-def _check_part(
-    part: str, table: Table, where: str, given: Table | None = None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments of the kind, and for an algorithm those of what is around it."""
-    kinds = KINDS[part]
-    where = f"{where}: [{part}]"
-    if "kind" not in table:
-        raise SettingsError(f"{where} kind is missing; choose from {', '.join(kinds)}")
-    if not isinstance(table["kind"], str) or table["kind"] not in kinds:
-        raise unknown(f"{where} kind", str(table["kind"]), list(kinds))
-    rest: Table = {key: value for key, value in table.items() if key != "kind"}
-    around: dict[str, Any] = {}
-    also: list[str] = []
-    if part == "algorithm":
-        rest, around = wrapping.separated(rest, where)
-        also = [*wrapping.KEYS, "optimizer"]
-    keys = keys_of(kinds[table["kind"]])
-    return checked(rest, keys, where, optional={"agents", *(given or {})}, also=also), around
 
 
 def _lines(table: Table) -> str:

@@ -1,19 +1,18 @@
 """What a site says and hears: the protocol, without threads."""
 
-import hashlib
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
 
 from d3gd import __version__
 from d3gd.errors import printable
 from d3gd.sites import messages
-from d3gd.sites.messages import PROTOCOL, Ack, Beat, Data, Hello, Row, Rows, Spec, UnfitError
+from d3gd.sites.messages import PROTOCOL, Ack, Beat, Data, Hello, Rows, Spec, UnfitError
 from d3gd.sites.peer import CREDIT, Peer, Place, difference
+from d3gd.sites.roster import Roster, digest_of
 from d3gd.sites.wire import Arrival, Contact, Event, Wire
 from d3gd.validation import shortened
 
@@ -57,7 +56,7 @@ class Conversation:
 
     Attributes:
         peers: The neighbours, by name.
-        rows: What is known of the network: the rows of all sites that have been heard of.
+        roster: What is known of the network.
         at: The iteration at which the site is.
         ended: How the site's run ended; empty while it goes on.
         log: The rounds that can be sent again, in order.
@@ -65,7 +64,6 @@ class Conversation:
         strangers: Connections that were refused, in words.
         bound: The largest number that is not absurd; a message with a larger one is dropped.
         edition: The network in which the site computes.
-        remembered: Whether others know an earlier process of this site.
     """
 
     def __init__(
@@ -73,13 +71,11 @@ class Conversation:
     ) -> None:
         self.name, self.session, self.bound = name, session, float(np.finfo(np.float64).max)
         self._settings, self._wire, self._newest = dict(settings), wire, newest
-        self._boot, self._samples = time.time_ns(), samples
+        self._boot = time.time_ns()
+        self.roster = Roster(name, self._boot, samples)
         self.peers: dict[str, Peer] = {}
-        self.rows: dict[str, Row] = {}
-        self._digest = ""
         self.log: dict[Place, Posted] = {}
         self.at, self.room, self.ended, self.edition = 0, _LOG, "", ""
-        self.remembered = self._moved = False
         self.strangers: list[str] = []
         self._told: set[str] = set()
 
@@ -123,16 +119,8 @@ class Conversation:
         for name in sources | listeners:
             peer = self.peers.setdefault(name, Peer(name, heard=False, hears=False))
             peer.heard, peer.hears = name in sources, name in listeners
-        self.hear(sources, self.at)
+        self.roster.hear(sources, self.at)
         self._wire.meet(neighbours.contacts())
-
-    def hear(self, names: Collection[str] | None, k: int) -> None:
-        """Say which sites this one hears from an iteration on; None if they are the same, but it has just joined."""
-        own = self.rows.get(self.name)
-        hears = own.hears if own and names is None else tuple(sorted(names or ()))
-        if own is None or names is None or own.hears != hears:
-            version = self._boot if own is None else own.version + 1
-            self._learn({self.name: Row(version, hears, self._samples, k)})
 
     def enter(self, edition: str) -> None:
         """Compute in another network from now on: what was sent in the last one is of no more use."""
@@ -157,8 +145,8 @@ class Conversation:
             self._say(peer, Hello, (), **facts)
         else:
             self._say(peer, Beat, rows=peer.rows, ended=self.ended)
-            if peer.hears and peer.accepted and peer.has_rows != self._digest:
-                self._say(peer, Rows, rows=self.rows)
+            if peer.hears and peer.accepted and peer.has_rows != self.roster.digest:
+                self._say(peer, Rows, rows=self.roster.rows)
 
     def _say(self, peer: Peer, kind: type[messages.Message], frames: Sequence[Any] = (), **content: Any) -> bool:
         oldest = next(iter(self.log))[0] if self.log else self.at
@@ -275,46 +263,14 @@ class Conversation:
         if isinstance(message, Beat):
             peer.has_rows, peer.ended = message.rows, message.ended
         elif isinstance(message, Rows) and peer.heard:
-            peer.rows = _digest(message.rows)
-            others = {name: row for name, row in message.rows.items() if name != self.name}
-            if self.name in message.rows:
-                others[self.name] = self._remembered(message.rows[self.name], message.at)
-            if self._learn(others):
+            peer.rows = digest_of(message.rows)
+            if self.roster.learn(message.rows, message.at):
                 for other in self.peers.values():
                     if other.hears and other.accepted:
-                        self._say(other, Rows, rows=self.rows)
-
-    def _learn(self, rows: Mapping[str, Row]) -> bool:
-        """Take over newer rows, and return whether there were any."""
-        merged = {name: _latest(self.rows.get(name, row), row) for name, row in rows.items()}
-        if merged.items() <= self.rows.items():
-            return False
-        self.rows = dict(sorted({**self.rows, **merged}.items()))
-        self._digest = _digest(self.rows)
-        return True
-
-    def _remembered(self, row: Row, at: int) -> Row:
-        """Return the own row, with what others remember of an earlier process: when it last changed."""
-        own = self.rows[self.name]
-        changed = max(own.changed, row.changed)
-        if row.version < self._boot:
-            self.remembered = True
-            if row.hears != own.hears and not self._moved:
-                changed, self._moved = max(changed, at), True  # its file has changed meanwhile
-        return msgspec.structs.replace(own, changed=changed)
+                        self._say(other, Rows, rows=self.roster.rows)
 
     def _once(self, text: str) -> None:
         text = shortened(printable(text), 500)
         if text not in self._told and len(self._told) < _LINES:
             self._told.add(text)
             log.warning("%s", text)
-
-
-def _latest(one: Row, other: Row) -> Row:
-    """Return the newer of two rows of a site, and the last change that either knows of."""
-    newer = other if other.version > one.version else one
-    return msgspec.structs.replace(newer, changed=max(one.changed, other.changed))
-
-
-def _digest(rows: Mapping[str, Row]) -> str:
-    return hashlib.sha256(msgspec.msgpack.encode(dict(sorted(rows.items())))).hexdigest()[:16]

@@ -66,12 +66,12 @@ class Hub:
     @property
     def rows(self) -> dict[str, Row]:
         """What is known of the network: the rows of all sites that have been heard of."""
-        return self._said.rows
+        return self._said.roster.rows
 
     @property
     def remembered(self) -> bool:
         """Whether others know an earlier process of this site."""
-        return self._said.remembered
+        return self._said.roster.remembered
 
     @property
     def strangers(self) -> list[str]:
@@ -109,9 +109,9 @@ class Hub:
         self._pending, self._beat = neighbours, 0.0  # for the next turn: a signal may have interrupted this one
 
     def hear(self, names: Collection[str] | None, k: int) -> None:
-        """Tell all sites which ones this one hears from iteration ``k`` on; see :meth:`Conversation.hear`."""
+        """Tell all sites which ones this one hears from iteration ``k`` on; see :meth:`Roster.hear`."""
         with self._floor:
-            self._said.hear(names, k)
+            self._said.roster.hear(names, k)
             self._beat = 0.0
 
     def enter(self, edition: str) -> None:

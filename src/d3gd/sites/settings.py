@@ -10,8 +10,8 @@ from typing import Any, Literal
 from d3gd import __version__
 from d3gd.algorithms.identity import describe
 from d3gd.arrays import Ints
-from d3gd.config.experiment import KINDS, make, privacy_of
 from d3gd.config.schema import Table, checked, keys_of, prefixed, to_toml, unknown
+from d3gd.config.tables import KINDS, make, privacy_of
 from d3gd.config.toml import read_toml
 from d3gd.errors import SettingsError
 from d3gd.privacy import Privacy

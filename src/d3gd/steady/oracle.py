@@ -15,9 +15,10 @@ from threadpoolctl import threadpool_limits
 from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import D3GDError
-from d3gd.spectrum import as_weights, perron
+from d3gd.spectrum import perron
 from d3gd.steady.planner import Planner
 from d3gd.steady.state import SteadyState, mixing
+from d3gd.stochastic import as_weights
 from d3gd.validation import constant, one_of, rows_per_agent, within, without_overflow
 from d3gd.weights import check, metropolis, uniform
 

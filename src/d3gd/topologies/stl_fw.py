@@ -87,7 +87,7 @@ def stl_fw_objective(weights: Array, proportions: Array, *, lam: float = 0.1) ->
         >>> round(stl_fw_objective(np.eye(2), [[1, 0], [0, 1]]), 12)
         0.55
     """
-    from d3gd.spectrum import as_weights
+    from d3gd.stochastic import as_weights
 
     shares = _checked_proportions(proportions)
     lam, W = _checked_lam(lam), as_weights(weights).toarray()

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import d3gd
 from d3gd import D3GD, graphs, topologies
 from d3gd.algorithms import catalogue
-from d3gd.config.experiment import KINDS, load
+from d3gd.config.experiment import load
 from d3gd.config.schema import keys_of, to_toml, words
+from d3gd.config.tables import KINDS
 from d3gd.errors import GraphError, SettingsError
 from d3gd.schedules import Decay
 
