@@ -73,3 +73,15 @@ def central_differences(value: Callable[[np.ndarray], np.ndarray], x: np.ndarray
         shift[j] = step
         out[:, j] = (value(x + shift) - value(x - shift)) / (2 * step)
     return out
+
+
+class Diagonal(Problem):
+    """Quadratics with diagonal Hessians: cheap in any dimension."""
+
+    def __init__(self, agents, dim, seed=0):
+        rng = np.random.default_rng(seed)
+        self.agents, self.dim = agents, dim
+        self.h, self.b = rng.uniform(0.1, 1.0, (agents, dim)), rng.normal(size=(agents, dim))
+
+    def gradients(self, x, k=None):
+        return self.h * (x - self.b)

@@ -13,6 +13,7 @@ from d3gd.errors import DivergedError, RecordError, SettingsError
 from d3gd.torch import DecentralizedOptimizer, network
 from tests.helpers.own_methods import LocalSteps
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 X = torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 Y = torch.arange(12) % 3
 OPTIMIZERS = {
@@ -51,15 +52,6 @@ def descend(net, opt, steps=1, schedule=None, clip=None):
         if schedule is not None:
             schedule.step()
     return nn.utils.parameters_to_vector(net.parameters()).detach().clone()
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small networks are slower on many threads, most of all where tests share the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(

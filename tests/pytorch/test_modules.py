@@ -13,16 +13,8 @@ from d3gd.problems import torch_module
 from d3gd.problems.torch.networks import Networks
 from d3gd.torch import KeyedBatches
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 AGENTS, CLASSES = 4, 3
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small networks are slower on many threads, most of all where tests share the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def network(*extra, seed=0, dtype=torch.float64):

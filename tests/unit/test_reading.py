@@ -52,6 +52,15 @@ def archive(path: Path, members: dict[str, bytes], compression: int = zipfile.ZI
     return path
 
 
+def refused_in_little_memory(path: Path) -> None:
+    tracemalloc.start()
+    try:
+        refusal(reading.arrays, path)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 def test_only_regular_files_are_opened(read: Reader, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -136,12 +145,7 @@ def test_arrays_come_back_as_they_were_written(save: Any, tmp_path: Path) -> Non
 )
 def test_an_array_must_fit_its_bytes(member: bytes, tmp_path: Path) -> None:
     path = archive(tmp_path / "crafted.npz", {"x.npy": member})
-    tracemalloc.start()
-    try:
-        refusal(reading.arrays, path)
-        assert tracemalloc.get_traced_memory()[1] < 2**26
-    finally:
-        tracemalloc.stop()
+    refused_in_little_memory(path)
 
 
 def test_a_small_archive_unpacks_to_no_more_than_its_bound(tmp_path: Path) -> None:
@@ -155,12 +159,7 @@ def test_a_small_archive_unpacks_to_no_more_than_its_bound(tmp_path: Path) -> No
     for claimed in (8 * count + len(npy(header, b"")), 2**29):
         spoiled[at : at + 4] = claimed.to_bytes(4, "little")
         path.write_bytes(spoiled)
-        tracemalloc.start()
-        try:
-            refusal(reading.arrays, path)
-            assert tracemalloc.get_traced_memory()[1] < 2**26
-        finally:
-            tracemalloc.stop()
+        refused_in_little_memory(path)
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

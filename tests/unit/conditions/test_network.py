@@ -1,6 +1,4 @@
-"""What an unreliable network delivers, stores and counts."""
-
-from typing import NamedTuple
+"""What an unreliable network delivers and stores."""
 
 import numpy as np
 import pytest
@@ -9,20 +7,14 @@ from hypothesis import strategies as st
 
 import d3gd
 from d3gd import Conditions
-from d3gd.conditions import Hardship
 from d3gd.conditions.network import ConditionedNetwork
 from d3gd.conditions.settings import mask
-from d3gd.errors import D3GDError, GraphError, SettingsError
-from d3gd.state import PerAgent, PerEdge
+from d3gd.errors import SettingsError
+from tests.helpers.failing import GRAPH, HALVES, N
 from tests.helpers.strategies import examples
-from tests.unit.runs.test_files import same
 
-N = 6
-GRAPH = d3gd.graphs.erdos_renyi(N, 0.6, seed=1)
 WEIGHTS = d3gd.weights.metropolis(GRAPH)
 LINKS = GRAPH.sources != GRAPH.targets
-PROBLEM = d3gd.problems.quadratic(agents=N, dim=3)
-AVERAGED = d3gd.DiDGD(step_size=0.05, averaged=True)
 
 
 class Rounds:
@@ -45,11 +37,6 @@ class Rounds:
         rows = net.exchange(x=np.arange(1.0, net.n + 1)[:, None])
         heard = net.dot(np.ones((net.n, 1)), rows.x)
         return np.isclose(heard, self.graph.sources + 1)
-
-
-def runs(conditions, method=AVERAGED, **options):
-    options = {"iterations": 40, "every": 10, "seed": 3} | options
-    return d3gd.run(method, GRAPH, PROBLEM, conditions=conditions, **options)
 
 
 # Rows and rates ---------------------------------------------------------------------------------------------------
@@ -136,28 +123,12 @@ def test_edges_and_iterations_are_drawn_independently():
 
 # Changing graphs --------------------------------------------------------------------------------------------------
 
-HALVES = [d3gd.Digraph.from_edges(N, GRAPH.edges[::2]), d3gd.Digraph.from_edges(N, GRAPH.edges[1::2])]
-
 
 def test_graphs_are_taken_in_turn_and_last_their_period():
     rounds = Rounds(Conditions(graphs=HALVES, period=3))
     for k in rounds.of(14):
         there = mask(GRAPH, HALVES[k // 3 % 2])
         assert np.array_equal(rounds.arrivals(), there)
-
-
-def test_a_function_of_the_iteration_chooses_the_same_graphs():
-    one = runs(Conditions(graphs=HALVES, period=3))
-    other = runs(Conditions(graphs=lambda k: HALVES[k // 3 % 2]))
-    assert np.array_equal(one.x, other.x)
-
-
-def test_all_links_all_the_time_is_a_network_without_conditions():
-    ideal = runs(None)
-    for conditions in (Conditions(), Conditions(graphs=[GRAPH])):
-        result = runs(conditions)
-        assert np.array_equal(result.x, ideal.x)
-        assert np.array_equal(result.metrics["bytes"], ideal.metrics["bytes"])
 
 
 # Delay ------------------------------------------------------------------------------------------------------------
@@ -216,42 +187,6 @@ def test_a_name_that_is_sent_now_and_then_is_not_read_once_it_is_too_old():
 # Pauses -----------------------------------------------------------------------------------------------------------
 
 
-class Memory(NamedTuple):
-    x: PerAgent
-    e: PerEdge
-
-
-class Counting:
-    """Counts the iterations of agents and edges, and what arrives."""
-
-    needs, survives, relies_on, exact = "in-neighbours", frozenset(Hardship.__args__), "", True
-
-    def init(self, net, x0):
-        return Memory(x0, np.zeros_like(net.a0))
-
-    def point(self, s):
-        return s.x
-
-    def step(self, net, gradient, s, k):
-        net.exchange(x=s.x)
-        return Memory(s.x + 1, s.e + 1)
-
-    def weights(self, net, s):
-        return s.e
-
-    def scale(self, net, s):
-        return None
-
-
-def test_who_is_away_keeps_its_memory_sends_nothing_and_comes_back():
-    away = Conditions(absences=[(2, 10, 25), (4, 0, 50), (2, 20, 30)])
-    result = d3gd.run(Counting(), GRAPH, PROBLEM, iterations=40, conditions=away, metrics=["bytes"])
-    worked = np.array([40, 40, 20, 40, 0, 40])
-    assert np.array_equal(result.x, np.repeat(worked[:, None], 3, axis=1))
-    assert np.array_equal(result.weights.data, worked[GRAPH.targets])
-    assert result.metrics["bytes"][-1] == 24 * (GRAPH.out_degrees * worked).sum()
-
-
 def test_nothing_arrives_from_who_is_away():
     rounds = Rounds(Conditions(absences=[(2, 3, 6)]))
     for k in rounds.of(8):
@@ -267,29 +202,6 @@ def test_pauses_begin_and_end_at_their_rates():
     ends = (~away[1:] & away[:-1]).sum() / away[:-1].sum()
     assert abs(begins - pause) < 5 * np.sqrt(pause * (1 - pause) / (~away).sum())
     assert abs(ends - back) < 5 * np.sqrt(back * (1 - back) / away.sum())
-
-
-def test_a_state_that_does_not_say_what_it_follows_is_refused_before_the_first_pause():
-    class Silent(NamedTuple):
-        x: np.ndarray
-
-    class Method(Counting):
-        def init(self, net, x0):
-            return Silent(x0)
-
-    with pytest.raises(D3GDError, match="field 'x' of Silent has no declared kind"):
-        runs(Conditions(pause=0.1), Method())
-
-
-# Traffic ----------------------------------------------------------------------------------------------------------
-
-
-def test_lost_and_late_messages_are_paid_for_and_absent_links_are_not():
-    ideal = runs(None).metrics["bytes"]
-    assert np.array_equal(runs(Conditions(loss=0.5)).metrics["bytes"], ideal)
-    assert np.array_equal(runs(Conditions(delay=3)).metrics["bytes"], ideal)
-    half = runs(Conditions(graphs=HALVES)).metrics["bytes"]
-    assert np.array_equal(2 * half[::2], ideal[::2])  # after an even number of iterations, each link had half of them
 
 
 # Echoes -----------------------------------------------------------------------------------------------------------
@@ -327,137 +239,3 @@ def test_agents_that_move_in_step_see_no_disagreement_however_late_messages_are(
         received = rounds.net.exchange(m=m).m
         apart = rounds.net.echo(rounds.net.a0, received, m) - rounds.net.mix(rounds.net.a0, received, double=True)
         assert np.abs(apart).max() <= 1e-14
-
-
-# Agents that join -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("delay", [0, 2])
-def test_an_agent_that_joins_late_starts_from_the_mean_of_what_it_hears(delay):
-    conditions = Conditions(absences=[(2, 0, 9)], delay=delay, delays="all")
-    x0 = np.zeros((N, 3))
-    x0[2] = 1e6  # of no consequence
-    seen = {}
-    method = d3gd.PerronD3GD(step_size=0.05)
-    d3gd.run(
-        method, GRAPH, PROBLEM, iterations=12, every=1, x0=x0, conditions=conditions, metrics={},
-        callbacks=[lambda snapshot: seen.update({snapshot.k: snapshot.x})],
-    )  # fmt: skip
-    assert all(np.array_equal(seen[k][2], x0[2]) for k in range(9))
-    others = np.delete(seen[9], 2, axis=0)
-    assert np.abs(others).max() < 10
-    if delay == 0:
-        assert (seen[9][2] >= others.min(axis=0) - 0.1).all()
-        assert (seen[9][2] <= others.max(axis=0) + 0.1).all()
-    assert np.abs(seen[12]).max() < 10
-    # Whoever was there before keeps its model.
-    later = Conditions(absences=[(2, 3, 9)])
-    kept = []
-    d3gd.run(
-        method, GRAPH, PROBLEM, iterations=9, every=1, conditions=later, metrics={},
-        callbacks=[lambda snapshot: kept.append(snapshot.x[2])],
-    )  # fmt: skip
-    assert np.array_equal(kept[3], kept[9])
-
-
-# Resume -----------------------------------------------------------------------------------------------------------
-
-EVERYTHING = Conditions(
-    loss=0.2, links=0.8, graphs=HALVES, period=4, pause=0.1, absences=[(1, 15, 25)], delay=3, biased=True
-)
-METHODS = [
-    AVERAGED,
-    d3gd.DiDGD(step_size=0.05, warmup=8),
-    d3gd.D3GD(step_size=0.02, rule="exact"),
-    d3gd.PerronD3GD(step_size=0.02),
-    d3gd.FROST(step_size=0.01),
-    d3gd.PushPull(step_size=0.01),
-]
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
-def test_a_resumed_run_is_the_same_to_the_bit(method, tmp_path):
-    whole = runs(EVERYTHING, method)
-    runs(EVERYTHING, method, iterations=17, out=tmp_path, checkpoint_every=17)
-    resumed = runs(EVERYTHING, method, out=tmp_path, resume=True)
-    same(resumed, whole)
-    with pytest.raises(D3GDError, match="holds another experiment"):
-        runs(Conditions(loss=0.3, biased=True), method, out=tmp_path, resume=True)
-
-
-def test_an_interrupted_iteration_may_be_begun_anew(tmp_path):
-    class Hasty(d3gd.DiDGD):
-        """Interrupted in the middle of a step, after the network has delivered."""
-
-        left = 1
-
-        def step(self, net, gradient, s, k):
-            new = super().step(net, gradient, s, k)
-            if k == 22 and Hasty.left:
-                Hasty.left = 0
-                raise KeyboardInterrupt
-            return new
-
-    method = Hasty(step_size=0.05, averaged=True)
-    with pytest.raises(KeyboardInterrupt):
-        runs(EVERYTHING, method, out=tmp_path)
-    resumed = runs(EVERYTHING, method, out=tmp_path, resume=True)
-    assert np.array_equal(resumed.x, runs(EVERYTHING, AVERAGED).x)
-
-
-# What is refused --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"loss": 1}, r"loss = 1: it must be a number in \[0, 1\)"),
-        ({"loss": -0.1}, "loss = -0.1"),
-        ({"links": 0}, r"links = 0: it must be a number in \(0, 1\]"),
-        ({"pause": 1.0}, "pause = 1.0"),
-        ({"back": 0.0}, "back = 0.0"),
-        ({"delay": -1}, "delay = -1: it must be a whole number, 0 or more"),
-        ({"delay": 1.5}, "delay = 1.5"),
-        ({"period": 0}, "period = 0: it must be a whole number, 1 or more"),
-        ({"delays": "some"}, "delays = 'some': choose 'each message' or 'each link' or 'all'"),
-        ({"graphs": []}, "graphs is empty"),
-        ({"absences": [(1, 5, 5)]}, r"absences holds \(1, 5, 5\)"),
-        ({"absences": [(1, 5)]}, r"absences holds \(1, 5\)"),
-    ],
-)
-def test_conditions_out_of_range_are_refused(arguments, message):
-    with pytest.raises(SettingsError, match=message):
-        Conditions(**arguments)
-
-
-def test_graphs_and_agents_must_be_the_networks():
-    complete = d3gd.graphs.complete(N)
-    with pytest.raises(GraphError, match=r"lets agent \d hear agent \d, which the network does not"):
-        runs(Conditions(graphs=[complete]))
-    with pytest.raises(GraphError, match="has 3 agents, the network has 6"):
-        runs(Conditions(graphs=[d3gd.graphs.ring(3)]))
-    with pytest.raises(SettingsError, match="absences names agent 6, but agents are 0 to 5"):
-        runs(Conditions(absences=[(6, 0, 1)]))
-
-
-def test_a_method_that_would_be_biased_is_refused_by_name_with_its_reason():
-    with pytest.raises(SettingsError, match="PushPull does not survive loss and delay: it relies on columns that sum"):
-        runs(Conditions(loss=0.1, delay=2), d3gd.PushPull(step_size=0.01))
-
-
-def test_a_biased_result_says_so(tmp_path):
-    result = runs(Conditions(loss=0.1, biased=True), d3gd.PushPull(step_size=0.01), out=tmp_path)
-    assert result.message.startswith("biased: PushPull does not survive loss")
-    assert result.settings["biased"] == result.message
-    assert result.settings["conditions"] == {"loss": 0.1}
-    assert d3gd.Result.load(tmp_path).message == result.message
-    unbiased = runs(Conditions(loss=0.1, biased=True))
-    assert unbiased.message == ""
-    assert "biased" not in unbiased.settings
-
-
-def test_weights_planned_from_data_are_refused():
-    with pytest.raises(SettingsError, match="PerronD3GD does not survive loss: it relies on all agents planning"):
-        runs(Conditions(loss=0.1), d3gd.PerronD3GD(step_size=0.05, rule="planned"))
-    with pytest.raises(SettingsError, match="planned from data need every message to arrive"):
-        runs(Conditions(loss=0.1, biased=True), d3gd.PerronD3GD(step_size=0.05, rule="planned"))
