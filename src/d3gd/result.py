@@ -27,6 +27,7 @@ class History:
         targets: The agent that listens.
         losses: (records, n): every agent's objective on its own data at its own model; None without a loss.
         class_proportions: (n, classes): the share of each class among every agent's samples; None without labels.
+        bytes: (records, entries): what each link had carried; None if an older version wrote the file.
     """
 
     iterations: Ints
@@ -35,6 +36,7 @@ class History:
     targets: Ints
     losses: Floats | None = None
     class_proportions: Floats | None = None
+    bytes: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.iterations)
@@ -63,6 +65,9 @@ class Result:
         seconds: The time the iterations took, over all resumes.
         settings: The settings of the run: algorithm, graph, problem, seed, versions.
         history: The weights over time, if the run recorded them (``record_weights=True``).
+        traffic: What each link carried, CSR with the entries of ``weights``: ``traffic[i, j]`` is the number of bytes
+            that j sent to i. Their sum is the last of the metric ``bytes``. None if links are not known: at a site, or
+            if an older version wrote the files.
     """
 
     iterations: Ints
@@ -74,6 +79,7 @@ class Result:
     seconds: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
     history: History | None = None
+    traffic: CSR | None = None
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -157,6 +163,7 @@ class Result:
             x=self.x,
             weights=self.weights,
             history={} if self.history is None else _present(self.history),
+            traffic=self.traffic,
         )
 
     @classmethod

@@ -106,7 +106,7 @@ def test_an_agent_shows_its_weights_and_data_and_stays_when_clicked(opened, writ
     ActionChains(page.driver).move_to_element(node).perform()
     weights = history.matrix(10).toarray()[agent]
     panel = page.all(".run:first-child .agent")[0]
-    rows = panel.find_elements(By.CSS_SELECTOR, ".hears tr")
+    rows = panel.find_elements(By.CSS_SELECTOR, ".hears tbody tr")
     found = {
         int(row.get_attribute("data-other")): float(row.find_element(By.CSS_SELECTOR, ".weight").text) for row in rows
     }
@@ -165,11 +165,34 @@ def test_nothing_is_loaded_from_anywhere(opened, written):
     assert page.js("performance.getEntriesByType('resource').map(entry => entry.name)") == []
 
 
-def test_bytes_per_link(opened, written, results, shown):
+def test_bytes_per_link_are_those_that_it_carried(opened, written, results, shown, tmp_path):
     result = results["second"]
-    links = result.settings["graph"]["links"]
-    each = result.metrics["bytes"][-1] / links
-    assert f"{shown(each / 1e3):g} kB per link" in opened(written).all(".run")[1].text
+    each = result.traffic.data.max()
+    assert each * result.settings["graph"]["links"] == result.metrics["bytes"][-1]
+    assert f"{shown(each / 1e3):g} kB along each link" in opened(written).all(".run")[1].text
+
+    graph = d3gd.graphs.grid(2, 3)
+    options = {"iterations": 30, "every": 3, "record_weights": True}
+    pruned = d3gd.run(d3gd.ACGT(step_size=0.1), graph, d3gd.problems.quadratic(agents=6, dim=9), **options)
+    mean = replace(pruned, traffic=None, history=replace(pruned.history, bytes=None))
+    write_report({"pruned": pruned, "of an older version": mean}, tmp_path / "pruned.html")
+    page = opened(tmp_path / "pruned.html")
+    sent, links = pruned.history.bytes, graph.sources != graph.targets
+    least, most = (f"{shown(value / 1e3):g} kB" for value in (sent[-1, links].min(), sent[-1, links].max()))
+    assert f"{least} to {most} along a link" in page.all(".run")[0].text
+    assert "per link (mean)" in page.all(".run")[1].text
+    page.go(4)
+    page.js("(e => {e.value = 'bytes'; e.dispatchEvent(new Event('change'))})(document.getElementById('width'))")
+    widths = [width for _, width, _ in page.js(READ_LINKS)[0]]
+    np.testing.assert_allclose(widths, 14 * sent[4, links] / sent[-1].max(), atol=2e-3)
+    page.js("choose(1, true)")
+    rows = page.all(".run:first-child .hears tbody tr")
+    found = {int(row.get_attribute("data-other")): row.find_element(By.CSS_SELECTOR, ".sent").text for row in rows}
+    carried = {j: b for j, i, b in zip(graph.sources, graph.targets, sent[4], strict=True) if i == 1 != j}
+    kilobytes = {j: f"{shown(b / 1e3):g} kB" if b >= 1e3 else f"{b} bytes" for j, b in carried.items()}
+    assert found == kilobytes
+    assert page.all(".run")[1].find_elements(By.CSS_SELECTOR, ".sent") == []
+    assert page.complaints() == []
 
 
 def test_a_large_network_is_a_matrix_that_moves(opened, tmp_path):
@@ -186,7 +209,7 @@ def test_a_large_network_is_a_matrix_that_moves(opened, tmp_path):
     assert page.js("document.querySelector('canvas').toDataURL()") != before
     ActionChains(page.driver).move_to_element(page.one("canvas")).click().perform()
     agent = int(page.one("[data-shown]").get_attribute("data-shown"))
-    heard = {int(row.get_attribute("data-other")) for row in page.all(".hears tr")}
+    heard = {int(row.get_attribute("data-other")) for row in page.all(".hears tbody tr")}
     assert heard == set(graph.sources[graph.indptr[agent] : graph.indptr[agent + 1]]) - {agent}
     assert page.complaints() == []
 

@@ -86,8 +86,10 @@ class _Checks:
 
     def first_step(self) -> str:
         """The engine validates a method's declarations and the result of its first step."""
-        result = self._run(iterations=1)
-        return f"sends {int(result.metrics['bytes'][-1]) // max(1, self.graph.link_count)} bytes per link"
+        traffic = self._run(iterations=1).traffic
+        sent = [] if traffic is None else traffic.data[self.graph.sources != self.graph.targets].tolist()
+        least, most = min(sent, default=0), max(sent, default=0)
+        return f"sends {least} bytes per link" if least == most else f"sends {least} to {most} bytes per link"
 
     def state(self) -> str:
         """Every field is declared per agent, per edge or common: ranks, pauses and checkpoints rely on it."""

@@ -105,8 +105,8 @@ class ConditionedNetwork(Network):
             if first == 0:
                 self._since[agent] = max(until, self._since[agent])
         self._joins: Bools = np.zeros(graph.n, dtype=bool)
-        self._sends: Bools = np.ones(count, dtype=bool)
-        self._arrived: Bools = self._sends
+        self._sending: Bools = ~self.loops
+        self._arrived: Bools = np.ones(count, dtype=bool)
 
     @property
     def _buffered(self) -> bool:
@@ -125,8 +125,8 @@ class ConditionedNetwork(Network):
             self._away = away.copy()
             self._away[gone] = True
         self._joins = self._since == k + 1  # they listen
-        self._sends = self._active(k) & ~self._away[self._from] & ~self.loops
-        delivers = self._sends | self.loops
+        self._sending = self._active(k) & ~self._away[self._from] & ~self.loops
+        delivers = self._sending | self.loops
         if what.loss > 0:
             delivers &= (self._draw(k, _LOSS) >= what.loss) | self.loops
         self._arrived = delivers
@@ -158,9 +158,7 @@ class ConditionedNetwork(Network):
                 "a method prunes links, which needs every message to arrive at once, so that both ends agree; choose "
                 "one that does not, such as DIGing"
             )
-        before = self.bytes_sent
         inbox = super().exchange(**arrays)
-        self.bytes_sent = before + int(np.count_nonzero(self._sends)) * sum(a[0].nbytes for a in arrays.values())
         if not self._buffered:
             return inbox
         call, self._calls = self._calls, self._calls + 1

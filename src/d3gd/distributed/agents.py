@@ -14,6 +14,7 @@ from d3gd.distributed.coding import Coding
 from d3gd.distributed.halo import Halo
 from d3gd.distributed.inbox import Inbox
 from d3gd.distributed.knowledge import Needs, knows, require_knowledge, stronger
+from d3gd.distributed.traffic import Traffic
 from d3gd.errors import D3GDError
 from d3gd.random import keyed_uniform
 from d3gd.spectrum import perron
@@ -34,7 +35,7 @@ class Agents:
         a0: The initial weights over the block's edges, :math:`A^0`.
         loops: Mask of the self-loops among the block's edges.
         dtype: The precision of models; edge weights and Perron weights are always in double precision.
-        bytes_sent: Bytes sent so far over all edges into the block; self-loops are free.
+        sent: The bytes that the links into the block have carried so far.
         halo: The exchange with other ranks, for the engine; algorithms do not use it.
         given: The whole network as this process was given it, also for the engine.
         needs: What algorithms on this network may read: see :attr:`d3gd.Algorithm.needs`.
@@ -64,7 +65,6 @@ class Agents:
         self.halo = halo or Halo(graph, chosen(transport))
         block = self.halo.block
         self.agents: Ints = block.agents
-        self.bytes_sent = 0
         self.coding: Coding | None = None
         self.damping = 1.0
         self._seed = seed
@@ -80,7 +80,8 @@ class Agents:
         self._columns: Ints = self._place[self._sources]
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._indptr: Ints = np.append(self._starts, len(block.edges))
-        self._links = len(block.edges) - len(self.agents)
+        self.sent = Traffic(len(block.edges) - len(self.agents))
+        self._sending: Bools | None = None  # the links that carry what is sent; by default all
 
     @property
     def graph(self) -> Digraph:
@@ -99,6 +100,11 @@ class Agents:
         """The number of out-neighbours of each agent of the block, for methods whose agents know who hears them."""
         require_knowledge(self.needs, "out-degrees", "out-degrees", "what arrives along in-edges")
         return self._out_degrees
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes sent so far over all edges into the block; self-loops are free."""
+        return self.sent.total
 
     def permit(self, needs: Needs) -> None:
         """Let algorithms read what these needs include, besides what they may already read."""
@@ -132,8 +138,8 @@ class Agents:
 
     def _carry(self, arrays: dict[str, Array], over: Bools | None) -> Inbox:
         """Exchange arrays as they are, and count their bytes."""
-        links = self._links if over is None else int(np.count_nonzero(over & ~self.loops))
-        self.bytes_sent += links * sum([array.nbytes // len(array) for array in arrays.values()])
+        used = self._sending if over is None else over & ~self.loops
+        self.sent = self.sent.plus(sum([array.nbytes // len(array) for array in arrays.values()]), used)
         return Inbox(*self.halo.exchange(arrays, self._apart, over))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
@@ -148,8 +154,8 @@ class Agents:
         """
         tables, news = self.halo.relay(table, fresh)
         heard = news[self._columns]
-        sent = int(np.count_nonzero(heard)) - int(np.count_nonzero(fresh))
-        self.bytes_sent += sent * (table[0, 0].nbytes + 8)
+        rows = np.where(self.loops, 0, np.count_nonzero(heard, axis=1))
+        self.sent = self.sent.along(rows * (table[0, 0].nbytes + 8))
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
         return tables[self._place[carrier], np.arange(self.n)], carrier >= 0
 
@@ -168,7 +174,7 @@ class Agents:
             self._require_memory(-(-self.n // self.halo.transport.ranks))
             rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
             self._survey, sent = discovery.survey(self.halo, rows, discovery.Edges(self._indptr, self._columns))
-            self.bytes_sent += sent
+            self.sent = self.sent.along(np.where(self.loops, 0, sent))
             # Where an agent's edges stand among all is known from now on; a rank may have been given its own rows only.
             self._edges = np.flatnonzero(np.isin(self._survey.graph.targets, self.agents))
         return self._survey

@@ -152,12 +152,11 @@ class Discovery:
         self.rounds += 1
         return not np.array_equal(before, self.known)
 
-    def bytes_sent(self) -> int:
-        """Return the bytes that have crossed the links into the block: each agent sends along all its out-links."""
+    def bytes_sent(self) -> Ints:
+        """Return the bytes that the source of each of the block's edges has sent along each of its out-edges."""
         numbers = [int(self._rows.numbers[unpack(told, self._rows.n)].sum()) for told in self.told]
-        listeners = np.bincount(self._edges.columns, minlength=len(numbers))
-        listeners[self._own] -= 1  # self-loops are free
-        return _NUMBER * int(listeners @ np.array(numbers))
+        sent: Ints = _NUMBER * np.array(numbers)[self._edges.columns]
+        return sent
 
     def complete(self) -> Bools:
         """Return which agents know all n rows: on a strongly connected graph, those whose tables are closed."""
@@ -165,8 +164,8 @@ class Discovery:
         return full
 
 
-def survey(halo: Halo, rows: Rows, edges: Edges) -> tuple[Survey, int]:
-    """Let agents tell each other whom they hear; return what all know then, and the bytes sent into this block.
+def survey(halo: Halo, rows: Rows, edges: Edges) -> tuple[Survey, Ints]:
+    """Let agents tell each other whom they hear; return what all know then, and the bytes sent along each edge.
 
     Args:
         halo: The exchange with other ranks.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from d3gd.algorithms.base import Algorithm
@@ -212,6 +213,7 @@ def _steady(ranks: Transport) -> Iterator[None]:
 
 def _result(run: Setup, ending: Ending, recorder: Recorder, settings: dict[str, Any], seconds: float) -> Result:
     state, log, historian = ending.at.state, recorder.log, recorder.history
+    graph, sent = run.graph, run.traffic(ending.at.sent)
     return Result(
         iterations=log.iterations(),
         metrics=log.arrays(),
@@ -221,5 +223,6 @@ def _result(run: Setup, ending: Ending, recorder: Recorder, settings: dict[str, 
         message="; ".join(filter(None, (ending.message, run.biased))),
         seconds=seconds,
         settings=settings,
-        history=None if historian is None else historian.history(run.graph, run.whole),
+        history=None if historian is None else historian.history(graph, run.whole),
+        traffic=None if sent is None else csr_array((sent, graph.sources, graph.indptr), shape=(graph.n, graph.n)),
     )

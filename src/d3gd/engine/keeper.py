@@ -9,13 +9,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from d3gd.arrays import Floats
+from d3gd.arrays import Array, Floats
+from d3gd.distributed.traffic import Traffic
 from d3gd.engine.checks import require_state
 from d3gd.engine.recorder import Position, Recorder, Totals
 from d3gd.engine.setup import Setup
 from d3gd.result import Result
 from d3gd.runs.folder import RunFolder
 from d3gd.state import kinds
+
+_TRAFFIC = "_traffic"  # in a checkpoint: the bytes along every edge
 
 
 class Keeper:
@@ -66,23 +69,37 @@ class Keeper:
             if self._out is not None and run.ranks.ranks > 1:
                 kinds(state)  # fail before the first iteration, not at the first checkpoint
         found = self._folder.found() if self._folder is not None else None
-        facts = json.loads(run.ranks.broadcast(json.dumps({} if found is None else found.facts)))
+        arrays = {} if found is None else dict(found.arrays)
+        sent = arrays.pop(_TRAFFIC, None)
+        facts = {} if found is None else {**found.facts, "edges": None if sent is None else len(sent)}
+        facts = json.loads(run.ranks.broadcast(json.dumps(facts)))
         self._began = time.perf_counter()
         if not facts:
-            return Position(0, state, run.net.bytes_sent)  # what it took to start
+            return Position(0, state, run.net.sent)  # what it took to start
         log, history = self._recorder.log, self._recorder.history
         log.rows, self._before = [(k, row) for k, row in facts["rows"]], facts["seconds"]
         if history is not None:
             history.restore({} if found is None else found.history, facts["iteration"], run.ranks)
-        sent = facts["bytes_sent"] if run.ranks.rank == 0 else 0
-        state = run.halo.split(state, {} if found is None else found.arrays)
-        return Position(facts["iteration"], state, sent, facts["gradients"])
+        state = run.halo.split(state, arrays)
+        return Position(facts["iteration"], state, self._sent(sent, facts), facts["gradients"])
+
+    def _sent(self, sent: Array | None, facts: dict[str, Any]) -> Traffic:
+        """Return the traffic into this rank's agents until a checkpoint that rank 0 has read; collective."""
+        run, links = self._run, self._run.net.sent.links
+        if facts["edges"] is None:  # an older version wrote it
+            return Traffic(links, elsewhere=facts["bytes_sent"] if run.ranks.rank == 0 else 0, known=False)
+        whole = np.empty(0, dtype=np.int64) if sent is None else sent
+        whole = run.ranks.gather(whole, [facts["edges"], *[0] * (run.ranks.ranks - 1)])[0]
+        return Traffic(links, some=whole[run.halo.block.edges])
 
     def save(self, at: Position) -> None:
         """Write a checkpoint."""
         if self._out is None or self._run.ranks.any(not np.isfinite(self._run.method.point(at.state)).all()):
             return  # a checkpoint is there to go on from
         arrays, totals = self._run.halo.join(at.state), Totals.at(at, self._run)
+        sent = self._run.traffic(at.sent)
+        if sent is not None:
+            arrays[_TRAFFIC] = sent
         if self._folder is not None:
             recorder = self._recorder
             self._folder.checkpoint(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.distributed.traffic import Traffic
 from d3gd.engine.history import Historian
 from d3gd.engine.setup import Setup
 from d3gd.errors import SettingsError
@@ -24,7 +25,7 @@ class Position(NamedTuple):
 
     k: int
     state: Any
-    bytes_sent: int = 0  # by this rank's agents
+    sent: Traffic  # along the links into this rank's agents
     gradients: int = 0  # evaluations per agent
 
 
@@ -38,8 +39,8 @@ class Totals(NamedTuple):
     def at(cls, at: Position, run: Setup) -> "Totals":
         """Return the totals at a position; collective."""
         if run.ranks.ranks == 1:
-            return cls(at.bytes_sent, at.gradients)
-        each = run.ranks.each(np.array([at.bytes_sent, at.gradients]))
+            return cls(at.sent.total, at.gradients)
+        each = run.ranks.each(np.array([at.sent.total, at.gradients]))
         return cls(int(each[:, 0].sum()), int(each[:, 1].max()))
 
 
@@ -89,10 +90,10 @@ class Recorder:
         """Record a position and return its snapshot, or None if it is already recorded."""
         if self.log.has(at.k):
             return None
-        snapshot = self._snapshot(at, x)
+        run, snapshot = self._run, self._snapshot(at, x)
         self.log.add(snapshot)
         if self.history is not None:
-            self.history.add(snapshot)
+            self.history.add(snapshot, run.traffic(at.sent))
         return snapshot
 
     def _snapshot(self, at: Position, x: Floats) -> Snapshot:

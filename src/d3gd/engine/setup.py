@@ -10,7 +10,7 @@ from d3gd import weights as weighting
 from d3gd.algorithms.around import title
 from d3gd.algorithms.base import Algorithm, require_admissible
 from d3gd.algorithms.identity import describe
-from d3gd.arrays import CSR, Floats
+from d3gd.arrays import CSR, Floats, Ints
 from d3gd.conditions import Conditions, require_conditions
 from d3gd.conditions.method import Under
 from d3gd.conditions.network import ConditionedNetwork
@@ -18,6 +18,7 @@ from d3gd.digest import digest
 from d3gd.digraph import require_graph
 from d3gd.distributed.halo import Halo
 from d3gd.distributed.parts import divided
+from d3gd.distributed.traffic import Traffic
 from d3gd.engine.checks import require_declared
 from d3gd.errors import ProblemError
 from d3gd.graphs import Digraph
@@ -106,6 +107,10 @@ class Setup:
     def matrix(self, state: Any) -> CSR:
         """Return the weights in use, of all agents; collective."""
         return self.graph.matrix(self.halo.everywhere(self.method.weights(self.net, state)))
+
+    def traffic(self, sent: Traffic) -> Ints | None:
+        """Return the bytes along every edge of the network, or None if they are not known; collective."""
+        return self.halo.everywhere(sent.per_edge(self.net.loops)) if sent.known else None
 
     def identity(self, settings: Mapping[str, Any]) -> list[Any]:
         """Return what identifies an experiment, apart from its start; collective.

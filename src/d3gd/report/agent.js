@@ -6,8 +6,8 @@ function describeAgent(run, frame, agent, fixed) {
   for (let e = 0; e < weights.length; e++) {
     const [j, i] = [run.sources[e], run.targets[e]];
     if (i === agent && j === agent) own = weights[e];
-    else if (i === agent) heard.push([j, weights[e], first[e]]);
-    else if (j === agent) hearing.push([i, weights[e], first[e]]);
+    else if (i === agent) heard.push([j, weights[e], first[e], e]);
+    else if (j === agent) hearing.push([i, weights[e], first[e], e]);
   }
   const made = [
     element("h3", {"data-shown": agent}, `agent ${run.names[agent]}${fixed ? " (fixed; click it again to release)" : ""}`),
@@ -22,7 +22,7 @@ function describeAgent(run, frame, agent, fixed) {
     chart.host.className = "chart";
     made.push(chart.host);
   }
-  made.push(weightTable(run, "hears", heard), weightTable(run, "is heard by", hearing));
+  made.push(weightTable(run, frame, "hears", heard), weightTable(run, frame, "is heard by", hearing));
   return made;
 }
 
@@ -35,13 +35,17 @@ function mixOf(shares) {
     + (parts.length > largest.length ? `, ${parts.length - largest.length} more` : "")), bar];
 }
 
-function weightTable(run, title, entries) {
+function weightTable(run, frame, title, entries) {
   const shown = entries.slice().sort((a, b) => b[1] - a[1]).slice(0, 12);
-  const rows = shown.map(([other, weight, before]) => element("tr", {"data-other": other},
+  const head = ["agent", "weight", "since the start", "", ...(run.sent ? ["carried"] : [])];
+  const rows = shown.map(([other, weight, before, e]) => element("tr", {"data-other": other},
     element("td", {}, shortened(run.names[other], 30)), element("td", {class: "number weight"}, number(weight)),
-    element("td", {class: "number quiet"}, `${weight >= before ? "+" : "−"}${number(Math.abs(weight - before))}`),
-    element("td", {}, element("span", {class: "meter", style: `width:${((5 * (weight || 0)) / run.largest).toFixed(2)}em`}))));
+    element("td", {class: "number quiet"}, weight === before ? "0" : `${weight > before ? "+" : "−"}${number(Math.abs(weight - before))}`),
+    element("td", {}, element("span", {class: "meter", style: `width:${((5 * (weight || 0)) / run.largest).toFixed(2)}em`})),
+    ...(run.sent ? [element("td", {class: "number sent"}, bytes(run.carried(frame)(e)))] : [])));
   const more = entries.length > shown.length ? ` (the ${shown.length} largest of ${entries.length})` : "";
   return element("div", {}, element("h3", {}, `${title}${more}`),
-    element("table", {class: title === "hears" ? "hears" : "heard"}, element("tbody", {}, ...rows)));
+    element("table", {class: title === "hears" ? "hears" : "heard"}, 
+      element("thead", {}, element("tr", {}, ...head.map((name, i) => element("th", {scope: "col", class: i ? "number" : null}, name)))),
+      element("tbody", {}, ...rows)));
 }

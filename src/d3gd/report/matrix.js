@@ -20,14 +20,14 @@ class MatrixView {
   }
 
   draw(frame, {agent}) {
-    const {run, cells, place} = this, weights = run.weights.row(frame), first = run.weights.row(0);
+    const {run, cells, place} = this, weights = run.weights.row(frame), first = run.weights.row(0), size = sizeOf(run, frame);
     const sums = new Float64Array(cells * cells), changes = new Float64Array(cells * cells);
     let most = 0;
     for (let e = 0; e < weights.length; e++) {
       const row = Math.floor((place[run.targets[e]] * cells) / run.agents);
       const column = Math.floor((place[run.sources[e]] * cells) / run.agents), at = row * cells + column;
       if (!Number.isFinite(weights[e])) continue;
-      sums[at] += weights[e];
+      sums[at] += size.of(e);
       changes[at] += weights[e] - first[e];
       if (run.targets[e] !== run.sources[e]) most = Math.max(most, sums[at]);
     }
@@ -35,7 +35,7 @@ class MatrixView {
     const context = this.canvas.getContext("2d"), image = context.createImageData(cells, cells);
     for (let at = 0; at < sums.length; at++) {
       if (sums[at] === 0 && changes[at] === 0) continue;
-      const moved = Math.abs(changes[at]) > 1e-3 * (most || 1);
+      const moved = Math.abs(changes[at]) > 1e-3 * run.largest;
       image.data.set(!moved ? same : changes[at] > 0 ? rose : fell, 4 * at);
       image.data[4 * at + 3] = 50 + 205 * Math.sqrt(Math.min(1, Math.max(0, sums[at]) / (most || 1)));
     }

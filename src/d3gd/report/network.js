@@ -55,18 +55,19 @@ class NetworkView {
   }
 
   draw(frame, {agent, paint}) {
-    const run = this.run, weights = run.weights.row(frame), first = run.weights.row(0), pi = run.perron.row(frame);
+    const run = this.run, weights = run.weights.row(frame), first = run.weights.row(0), pi = run.perron.row(frame), size = sizeOf(run, frame);
     for (const {e, i, j, path, head} of this.links) {
       const weight = Number.isFinite(weights[e]) ? weights[e] : 0, change = weight - first[e], moved = Math.abs(change) > 1e-3 * run.largest;
       const kind = !moved ? "same" : change > 0 ? "rose" : "fell";
       const faint = agent !== null && agent !== i && agent !== j ? " faint" : "";
       const strength = moved ? 0.45 + 0.5 * Math.min(1, Math.abs(change) / run.largestChange) : 0.4;
       path.setAttribute("class", `link ${kind}${faint}`);
-      path.setAttribute("stroke-width", Math.max(0.3, (this.widest * weight) / run.largest).toFixed(3));
-      path.setAttribute("stroke-opacity", weight > 0 ? strength.toFixed(3) : 0.05);
+      const wide = size.of(e) || 0;
+      path.setAttribute("stroke-width", Math.max(0.3, (this.widest * wide) / size.largest).toFixed(3));
+      path.setAttribute("stroke-opacity", wide > 0 ? strength.toFixed(3) : 0.05);
       if (head) {
         head.setAttribute("class", `head ${kind}${faint}`);
-        head.setAttribute("fill-opacity", weight > 0 ? Math.min(1, strength + 0.2).toFixed(3) : 0.05);
+        head.setAttribute("fill-opacity", wide > 0 ? Math.min(1, strength + 0.2).toFixed(3) : 0.05);
       }
     }
     this.nodes.forEach(({node, inner, ring, text, size}, i) => {

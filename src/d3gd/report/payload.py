@@ -89,7 +89,16 @@ def _over_time(history: History) -> dict[str, Any]:
         "weights": packed(history.weights[frames]),
         "perron": packed(np.array(list(_perron_weights(history, frames)))),
         "losses": None if history.losses is None else packed(history.losses[frames]),
+        "sent": None if history.bytes is None else packed(_sent(history, frames)),
     }
+
+
+def _sent(history: History, frames: Ints) -> Floats:
+    """Return what each link had carried, (frames, entries), or (frames, 1) if all had carried the same."""
+    assert history.bytes is not None
+    sent, links = history.bytes[frames].astype(np.float64), history.sources != history.targets
+    same = links.any() and not np.ptp(sent[:, links], axis=1).any()
+    return sent[:, np.flatnonzero(links)[:1]] if same else sent
 
 
 def _perron_weights(history: History, frames: Ints) -> Iterator[Floats]:
@@ -115,7 +124,8 @@ def _final(result: Result) -> History:
     final = result.weights.tocoo()
     targets, sources = (np.asarray(ends, dtype=np.int64) for ends in final.coords)
     last = result.iterations[-1:] if len(result.iterations) else np.zeros(1, dtype=np.int64)
-    return History(last, final.data[None], sources, targets)
+    sent = None if result.traffic is None else result.traffic.tocoo().data[None]
+    return History(last, final.data[None], sources, targets, bytes=sent)
 
 
 def _per_agent(result: Result, n: int) -> Iterator[tuple[str, Array]]:

@@ -1,9 +1,9 @@
 // The page of runs: everything follows the time cursor and the agent that is pointed at or fixed.
-const state = {k: 0, agent: null, fixed: null, paint: null, timer: null};
+const state = {k: 0, agent: null, fixed: null, paint: null, width: "weight", timer: null};
 const page = document.getElementById("page");
 const RUNS = DATA.runs.map(run => {
   const opened = {...run};
-  for (const name of ["weights", "perron", "losses", "classes"]) opened[name] = unpacked(run[name]);
+  for (const name of ["weights", "perron", "losses", "classes", "sent"]) opened[name] = unpacked(run[name]);
   for (const name of ["sources", "targets"]) opened[name] = unpacked(run[name]).values;
   opened.perAgent = Object.fromEntries(Object.entries(run.perAgent).map(([name, array]) => [name, unpacked(array)]));
   opened.largest = 1e-300;
@@ -16,8 +16,35 @@ const RUNS = DATA.runs.map(run => {
       opened.largestChange = Math.max(opened.largestChange, Math.abs(weight - first[e]));
     });
   }
+  opened.most = 1e-300; // bytes along a link
+  if (opened.sent) {
+    opened.carried = frame => { // a function of the link
+      const row = opened.sent.row(frame);
+      return row.length > 1 ? e => row[e] : e => (opened.sources[e] === opened.targets[e] ? 0 : row[0]);
+    };
+    const last = opened.carried(run.frames.length - 1);
+    for (let e = 0; e < opened.sources.length; e++) opened.most = Math.max(opened.most, last(e));
+  }
   return opened;
 });
+// What the width of a link, or the shade of a cell, stands for.
+function sizeOf(run, frame) {
+  if (state.width === "bytes" && run.sent) return {of: run.carried(frame), largest: run.most};
+  const weights = run.weights.row(frame);
+  return {of: e => weights[e], largest: run.largest};
+}
+
+function costOf(run) {
+  if (run.bytes === null || !run.links) return "";
+  if (!run.sent) return `${bytes(run.bytes)} sent, ${bytes(run.bytes / run.links)} per link (mean); `;
+  const last = run.carried(run.frames.length - 1);
+  let least = Infinity;
+  for (let e = 0; e < run.sources.length; e++) {
+    if (run.sources[e] !== run.targets[e]) least = Math.min(least, last(e));
+  }
+  const each = least === run.most || !run.bytes ? `${bytes(least)} along each link` : `${bytes(least)} to ${bytes(run.most)} along a link`;
+  return `${bytes(run.bytes)} sent, ${each}; `;
+}
 const TIMES = [...new Set(RUNS.flatMap(run => run.frames.length > 1 ? run.frames : run.iterations))].sort((a, b) => a - b);
 
 // How nodes are painted: by name, a function of run, frame and agent.
@@ -58,8 +85,7 @@ class RunView {
     if (run.places) this.views.network = new NetworkView(run, choose);
     this.views.matrix = new MatrixView(run, choose);
     this.buttons = Object.keys(this.views).map(name => element("button", {type: "button", click: () => this.show(name)}, name));
-    const sent = run.bytes === null || !run.links ? "" : `${bytes(run.bytes)} sent, ${bytes(run.bytes / run.links)} per link (mean); `;
-    const facts = `${run.agents} agents, ${run.links} links; ${sent}${number(run.seconds)} s`;
+    const facts = `${run.agents} agents, ${run.links} links; ${costOf(run)}${number(run.seconds)} s`;
     const pick = element("select", {"aria-label": "agent", change: event => choose(event.target.value === "" ? null : Number(event.target.value), true)},
       element("option", {value: ""}, "choose an agent"), ...run.names.slice(0, 5000).map((name, i) => element("option", {value: i}, shortened(name, 40))));
     this.pick = pick;
@@ -95,8 +121,12 @@ function legendOf(run, view) {
   const key = (style, text, kind) => element("span", {}, element("span", {class: `key ${kind}`, style}), text);
   const found = [key("background:var(--rose)", "weight rose since the start", ""), key("background:var(--fell)", "fell", ""),
     key("background:var(--same)", "as it was", "")];
-  if (view === "matrix") return [...found, element("span", {}, "row: who listens; column: to whom; neighbours are near each other")];
-  found.push(element("span", {}, `width: weight, up to ${number(run.largest)}; size: Perron weight`));
+  if (view === "matrix") {
+    const shade = state.width === "bytes" && run.sent ? "bytes carried by now" : "weight";
+    return [...found, element("span", {}, `row: who listens; column: to whom; shade: ${shade}; neighbours are near each other`)];
+  }
+  const width = state.width === "bytes" && run.sent ? `bytes carried by now, up to ${bytes(run.most)}` : `weight, up to ${number(run.largest)}`;
+  found.push(element("span", {}, `width: ${width}; size: Perron weight`));
   if (state.paint === "label mix" && run.classes) {
     return [...found, ...[...run.classes.row(0)].map((_, c) => key(`background:${CLASSES[c % CLASSES.length]}`, `class ${c}`, "dot"))];
   }
@@ -139,6 +169,8 @@ const playing = element("button", {type: "button", id: "play", click: () => play
 const step = by => { play(false); go(Number(slider.value) + by); };
 const painting = element("select", {id: "paint", change: event => { state.paint = event.target.value; refresh(); }},
   ...Object.keys(PAINTS).map(name => element("option", {value: name}, name)));
+const widths = element("select", {id: "width", change: event => { state.width = event.target.value; refresh(); }},
+  element("option", {value: "weight"}, "weight"), element("option", {value: "bytes"}, "bytes carried"));
 const names = [...new Set(RUNS.flatMap(run => Object.keys(run.metrics)))];
 const charts = names.map(name => new Chart(name, RUNS.map((run, i) => [run, i]).filter(([run]) => Object.hasOwn(run.metrics, name)).map(([run, i]) => ({
   x: run.iterations, y: run.metrics[name], colour: colour(i), dash: DASHES[i % DASHES.length], name: run.name,
@@ -160,7 +192,8 @@ page.replaceChildren(
   element("h1", {}, document.title),
   element("div", {class: "bar"}, playing, element("button", {type: "button", id: "back", "aria-label": "one record back", click: () => step(-1)}, "◀︎|"), slider,
     element("button", {type: "button", id: "forward", "aria-label": "one record forward", click: () => step(1)}, "|▶︎"), reading,
-    ...(RUNS.some(run => run.places) ? [element("label", {class: "quiet"}, "colour of agents ", painting)] : [])),
+    ...(RUNS.some(run => run.places) ? [element("label", {class: "quiet"}, "colour of agents ", painting)] : []),
+    ...(RUNS.some(run => run.sent) ? [element("label", {class: "quiet"}, "width of links ", widths)] : [])),
   element("div", {class: RUNS.length === 1 ? "runs alone" : "runs"}, ...views.map(view => view.host)),
   element("div", {class: "charts"}, ...charts.map(chart => chart.host)),
   settingsTable(),

@@ -10,6 +10,7 @@
       metrics.csv       one row per record
       weights.npz       the final weights (scipy.sparse.load_npz reads them)
       models.npz        the final models, as `x`
+      traffic.npz       the bytes that each link carried, if they are known
       history.npz       the weights over time, if they were recorded
       report.html       a page that shows the run, if it was asked for
       result.json       the status and the digests of the other files; written last

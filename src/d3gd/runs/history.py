@@ -7,7 +7,7 @@ import numpy as np
 from d3gd.arrays import CSR, Array
 from d3gd.runs import files
 
-_WHOLE = ("iterations", "sources", "targets")  # arrays of whole numbers
+_WHOLE = ("iterations", "sources", "targets", "bytes")  # arrays of whole numbers
 
 
 def parsed(path: Path, held: bytes, weights: CSR) -> dict[str, Array]:
@@ -25,6 +25,8 @@ def parsed(path: Path, held: bytes, weights: CSR) -> dict[str, Array]:
         shapes["losses"] = (rows, n)
     if "class_proportions" in found:
         shapes["class_proportions"] = (n, np.shape(found["class_proportions"])[-1])
+    if "bytes" in found:
+        shapes["bytes"] = (rows, entries)
     for name, shape in shapes.items():
         array = found[name]
         if array.shape != shape or array.dtype.kind not in ("iu" if name in _WHOLE else "f"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy.sparse import save_npz
 
 from d3gd import reading
@@ -16,7 +17,7 @@ from d3gd.runs import history as histories
 
 SETTINGS = "settings.json"
 _METRICS, _MODELS, _WEIGHTS, _RESULT = "metrics.csv", "models.npz", "weights.npz", "result.json"
-_HISTORY = "history.npz"
+_HISTORY, _TRAFFIC = "history.npz", "traffic.npz"
 
 
 def is_finished(folder: Path) -> bool:
@@ -34,6 +35,7 @@ def write_result(
     x: Array,
     weights: CSR,
     history: Mapping[str, Array],
+    traffic: CSR | None,
     begun: bool,
 ) -> None:
     """Write a result: its tables and arrays, and last the record with the facts.
@@ -47,19 +49,19 @@ def write_result(
         x: The final models.
         weights: The final weights.
         history: The weights over time, if they were recorded.
+        traffic: The bytes along every link, if they are known.
         begun: Whether the folder already belongs to the run.
     """
-    names = (_METRICS, _MODELS, _WEIGHTS, _HISTORY, _RESULT, SETTINGS)
+    names = (_METRICS, _MODELS, _WEIGHTS, _HISTORY, _TRAFFIC, _RESULT, SETTINGS)
     taken = [name for name in names if os.path.lexists(folder / name)]
     if taken and not (begun or is_finished(folder)):
         raise RecordError(f"{folder} holds {taken[0]!r} and no run; choose a folder where nothing is overwritten")
-    packed = io.BytesIO()
-    save_npz(packed, weights, compressed=False)
     contents = {
         _METRICS: files.to_csv(iterations, metrics),
         _MODELS: files.to_npz({"x": x}),
-        _WEIGHTS: packed.getvalue(),
+        _WEIGHTS: _packed(weights),
         **({_HISTORY: files.to_npz(history)} if history else {}),
+        **({} if traffic is None else {_TRAFFIC: _packed(traffic)}),
         **({SETTINGS: files.to_json(settings)} if settings else {}),
     }
     sealed.write(files.make_folder(folder) / _RESULT, facts, contents)
@@ -93,6 +95,7 @@ def read_result(folder: Path, *, begun: bool = False) -> dict[str, Any]:
             "x": x,
             "weights": weights,
             "history": histories.parsed(folder / _HISTORY, contents[_HISTORY], weights) if _HISTORY in contents else {},
+            "traffic": _traffic(folder / _TRAFFIC, contents[_TRAFFIC], weights) if _TRAFFIC in contents else None,
         }
 
 
@@ -102,6 +105,19 @@ def facts_of(folder: Path) -> dict[str, Any] | None:
         return sealed.read(folder / _RESULT)[0]
     except RecordError:
         return None
+
+
+def _packed(matrix: CSR) -> bytes:
+    packed = io.BytesIO()
+    save_npz(packed, matrix, compressed=False)
+    return packed.getvalue()
+
+
+def _traffic(path: Path, held: bytes, weights: CSR) -> CSR:
+    found = reading.csr(path, files.WANTED, held=held)
+    if not (np.array_equal(found.indptr, weights.indptr) and np.array_equal(found.indices, weights.indices)):
+        raise ValueError(f"{path.name} has other entries than {_WEIGHTS}")
+    return found.astype(np.int64)
 
 
 def _unsealed(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:

@@ -232,11 +232,11 @@ class _Agent(Network):
         """Begin an iteration, or a later one if others are further on: then this site has paused."""
         k = self.rounds.begin(k)
         if self.rounds.edition is not self._edition:
-            kept = {"bytes_sent": self.bytes_sent, "needs": self.needs}
+            sent, needs = self.bytes_sent, self.needs
             holds, rounds, how = self.halo.holds, self.rounds, self._how
             vars(self).clear()
             self.__init__(rounds, **how)  # type: ignore[misc]
-            vars(self).update(kept)
+            self.sent, self.needs = self.sent._replace(elsewhere=sent, known=False), needs
             self.halo.holds = holds
         return k
 
@@ -284,7 +284,7 @@ class LossySiteNetwork(_Agent, ConditionedNetwork):
 
     def _place_in(self, graph: Digraph, weights: CSR, **how: Any) -> None:
         ConditionedNetwork.__init__(self, graph, weights, Conditions(), **how)
-        self.halo.arrived, self._sends = self._note, ~self.loops
+        self.halo.arrived = self._note
 
     def begin(self, k: int) -> int:
         """Begin an iteration."""

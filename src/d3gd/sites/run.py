@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from d3gd.algorithms.base import Algorithm
-from d3gd.arrays import CSR, Floats
+from d3gd.arrays import CSR, Floats, Ints
 from d3gd.distributed.parts import divided
+from d3gd.distributed.traffic import Traffic
 from d3gd.engine import execute
 from d3gd.engine.checks import require_declared
 from d3gd.engine.recorder import Recorder
@@ -50,6 +51,10 @@ class SiteSetup(Setup):
         graph = self.net.given.graph  # as it is by now
         sources = graph.sources[self.halo.block.edges]
         return csr_array((values, sources, np.array([0, len(sources)])), shape=(1, graph.n))
+
+    def traffic(self, sent: Traffic) -> Ints | None:
+        """Return nothing: the hub counts a site's messages, with their headers, by neighbour."""
+        return None
 
 
 class Weighed:

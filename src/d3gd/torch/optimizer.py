@@ -13,6 +13,7 @@ from d3gd.algorithms.local import require_steerable
 from d3gd.arrays import Array
 from d3gd.digest import digest
 from d3gd.distributed.compressors import Compressor
+from d3gd.distributed.traffic import Traffic
 from d3gd.errors import DivergedError, SettingsError
 from d3gd.network import Network
 from d3gd.torch.agreement import EVERY, Agreed, agree
@@ -265,7 +266,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         self._source.share(self)
         self._steps.load(arrays)
         self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
-        self.network.bytes_sent = int(arrays["bytes_sent"])
+        before = int(arrays["bytes_sent"])
+        self.network.sent = Traffic(self.network.sent.links, elsewhere=before, known=False)
         self._asked = True
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

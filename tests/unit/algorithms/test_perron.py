@@ -186,10 +186,10 @@ def traffic(algorithm, graph, dim, iterations=1000):
     net = network(algorithm, graph, d3gd.weights.metropolis(graph))
     problem = Diagonal(graph.n, dim)
     s, sent = algorithm.init(net, np.zeros((graph.n, dim))), []
-    net.bytes_sent = 0  # a survey is no part of an iteration
+    before = net.bytes_sent  # a survey is no part of an iteration
     for k in range(iterations):
         s = advance(algorithm, net, problem, s, k)
-        sent.append(net.bytes_sent)
+        sent.append(net.bytes_sent - before)
     return np.array(sent)
 
 

@@ -60,7 +60,7 @@ def test_few_records_evenly_spaced_with_the_first_and_the_last(iterations, every
     historian = Historian(every, GRAPH.sources.size)
     weights = d3gd.weights.metropolis(GRAPH)
     for k in [*range(0, iterations, every), iterations]:
-        historian.add(Snapshot(k, np.zeros((5, 1)), weights, None, None, 0.1, 0))
+        historian.add(Snapshot(k, np.zeros((5, 1)), weights, None, None, 0.1, 0), None)
     kept = list(historian.rows)
     assert kept[0] == 0
     assert kept[-1] == iterations
