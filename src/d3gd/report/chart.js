@@ -55,7 +55,7 @@ class Chart {
     let d = "", pen = "M";
     for (let i = 0; i < x.length; i++) {
       if (!this.visible(y[i])) { pen = "M"; continue; }
-      d += `${pen}${this.sx(x[i]).toFixed(1)} ${this.sy(y[i]).toFixed(1)}`;
+      d += `${pen}${this.sx(x[i]).toFixed(1)} ${this.sy(y[i]).toFixed(1)}${pen === "M" ? "h0" : ""}`; // one value alone is a dot
       pen = "L";
     }
     return d;
@@ -70,14 +70,15 @@ class Chart {
 
   axes(low, high) {
     const axis = element("svg:g", {class: "axis"}, element("svg:path", {d: `M56 10V${this.bottom}H${this.right}`}));
-    const ticks = this.log ? this.decades(low, high) : [0, 0.25, 0.5, 0.75, 1].map(share => low + share * (high - low));
+    const ticks = this.log ? this.decades(low, high) : this.round(low, high);
     for (const tick of ticks) {
       const y = this.sy(tick);
       axis.append(element("svg:line", {x1: 52, x2: this.right, y1: y, y2: y}));
       axis.append(element("svg:text", {x: 48, y: y + 4, "text-anchor": "end"}, this.short(tick)));
     }
-    for (const share of [0, 0.5, 1]) {
-      const x = this.first + share * (this.last - this.first), anchor = ["start", "middle", "end"][2 * share];
+    for (const x of this.round(this.first, this.last)) {
+      const anchor = this.sx(x) > this.right - 20 ? "end" : "middle"; // what is centred on the edge would be cut off
+      axis.append(element("svg:line", {x1: this.sx(x), x2: this.sx(x), y1: this.bottom, y2: this.bottom + 4}));
       axis.append(element("svg:text", {x: this.sx(x), y: this.bottom + 15, "text-anchor": anchor}, this.short(x)));
     }
     axis.append(element("svg:text", {x: (this.right + 56) / 2, y: this.height - 3, "text-anchor": "middle"}, this.label));
@@ -85,8 +86,17 @@ class Chart {
   }
 
   short(value) {
-    const size = Math.abs(value);
-    return size && (size < 1e-3 || size >= 1e5) ? value.toExponential(0) : String(Number(value.toPrecision(3)));
+    const size = Math.abs(value), plain = String(Number(value.toPrecision(6)));
+    if (!size || (size >= 1e-3 && size < 1e5) || plain.length < 6) return plain;
+    return String(value.toExponential(2)).replace(/\.?0*e\+?/, "e");
+  }
+
+  // Round numbers in a range: three to seven of them, multiples of 1, 2 or 5 times a power of ten.
+  round(low, high) {
+    const power = 10 ** Math.floor(Math.log10((high - low) / 4)), found = [];
+    const step = [1, 2, 5, 10].map(times => times * power).find(each => (high - low) / each <= 6.01);
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+    return found.length ? found : [low, high];
   }
 
   decades(low, high) {

@@ -2,6 +2,8 @@
 
 import csv
 import io
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from d3gd import reading
 from d3gd.report.payload import numbers, thinned
-from d3gd.report.table import Axis, write_table, written
+from d3gd.report.table import NONE, Axis, Cell, number, write_table, written
 from d3gd.runs import files
 
 _CELLS, _SETTINGS, _RATIO = "cells.csv", "settings.json", "_ratio"
@@ -37,18 +39,55 @@ def write_study(folder: Path, path: Path) -> None:
     write_table(
         path,
         str(files.read_json(folder / _SETTINGS)["study"]),
-        [name.replace("_", " ") for name in columns],
-        [("", [written(value) for value in row]) for row in rows],
-        headline=[f"{len(rows)} rows: a cell of the study and a method each."],
+        *_table(columns, rows),
+        headline=[f"{len(rows):,} rows: a cell of the study and a method each."],
         axes=axes,
         curves=curves,
         choose="show ",
         without="There are no ratios in this table, so no curves.",
         reading=[
-            "A ratio is that of a method's value to its reference's in the same cell: below 1 is better.",
+            "A ratio is that of a method's value to its reference's in the same cell: below 1 is better. It is the "
+            "median over seeds, with the quartiles in brackets. The file cells.csv has all digits.",
             "A curve has a method's ratios in ascending order: at 0.5 is the median over cells, at 1 the worst cell.",
         ],
     )
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[tuple[str, list[Cell]]]]:
+    """Return the columns and rows of the page: a ratio stands with its quartiles, and runs with those that diverged."""
+    at = {name: place for place, name in enumerate(columns)}
+    made: dict[str, Callable[[list[str]], Cell]] = {}
+    for name in columns:
+        lower, upper, diverged = (at.get(other) for other in (f"{name}_lower", f"{name}_upper", "diverged"))
+        if name.removesuffix("_lower").removesuffix("_upper") != name or (name == "diverged" and "completed" in at):
+            continue
+        if lower is not None and upper is not None:
+            made[name] = partial(_ratio, places=(at[name], lower, upper))
+        elif name == "completed" and diverged is not None:
+            made["seeds"] = partial(_seeds, places=(at[name], diverged))
+        else:
+            made[name] = partial(_plain, place=at[name])
+    ordered = sorted(made, key=lambda name: name in ("stationarity", "disagreement", "seeds"))  # ratios are what counts
+    return [name.replace("_", " ") for name in ordered], [("", [made[name](row) for name in ordered]) for row in rows]
+
+
+def _plain(row: list[str], *, place: int) -> Cell:
+    return written(row[place])
+
+
+def _ratio(row: list[str], *, places: tuple[int, int, int]) -> Cell:
+    key, text = written(row[places[0]])
+    if not isinstance(key, float):
+        return key, text
+    if len({row[place] for place in places}) == 1:
+        return number(key)
+    lower, upper = (f"{float(row[place]):.2g}" if row[place] else NONE for place in places[1:])
+    return key, f"{key:.3g} [{lower}, {upper}]"
+
+
+def _seeds(row: list[str], *, places: tuple[int, int]) -> Cell:
+    completed, diverged = (int(row[place]) for place in places)
+    return float(completed), f"{completed} of {completed + diverged}" if diverged else str(completed)
 
 
 def _profiles(columns: list[str], rows: list[list[str]]) -> tuple[dict[str, dict[str, Any]], dict[str, Axis]]:
