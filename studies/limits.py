@@ -93,20 +93,23 @@ def row(name: str, seed: int) -> tuple[float, ...]:
     return 2 / float(np.linalg.eigvalsh(H.mean(axis=0))[-1]), *(limit(A, H) for A in kinds)
 
 
-def main() -> None:
-    """Print the table."""
-    argparse.ArgumentParser(prog="python -m studies.limits", description=__doc__).parse_args()
-    print("| network | seed | 2 / L | Metropolis | balanced | mixing | planned from data | independent |")
-    print("|---|---|---|---|---|---|---|---|")
+def table() -> str:
+    """Return the table of all networks."""
+    lines = [
+        "| network | seed | 2 / L | Metropolis | balanced | mixing | planned from data | independent |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     rows = []
     for name in NETWORKS:
         for seed in SEEDS:
             rows.append(row(name, seed))
-            print(f"| {name} | {seed} | " + " | ".join(f"{value:.2f}" for value in rows[-1]) + " |", flush=True)
+            lines.append(f"| {name} | {seed} | " + " | ".join(f"{value:.2f}" for value in rows[-1]) + " |")
     ratios = np.exp(np.mean(np.log(rows), axis=0))
     relative = ratios / ratios[3]
-    print("| geometric mean, of mixing's | | " + " | ".join(f"{value:.2f}" for value in relative) + " |")
+    lines.append("| geometric mean, of mixing's | | " + " | ".join(f"{value:.2f}" for value in relative) + " |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    argparse.ArgumentParser(prog="python -m studies.limits", description=__doc__).parse_args()
+    print(table())

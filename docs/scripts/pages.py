@@ -25,6 +25,7 @@ def all_pages() -> dict[str, Callable[[], str]]:
         "reference/settings.md": settings.page,
         "reference/commands.md": commands.page,
         "results/reproduction.md": _reproduction,
+        "explanation/perron.md": _perron,
     }
 
 
@@ -33,6 +34,15 @@ def _reproduction() -> str:
     found = json.loads((DOCS / "results/claims.json").read_text(encoding="utf-8"))
     page = (DOCS / "results/reproduction.md").read_text(encoding="utf-8")
     return between.filled(page, "claims", claims.table(found))
+
+
+def _perron() -> str:
+    """Return the page on PerronD3GD with the study's table of held-out cells."""
+    study = (DOCS / "results/study/study.md").read_text(encoding="utf-8")
+    section = study.partition("\n### Held out\n")[2].partition("\n#")[0]
+    table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+    page = (DOCS / "explanation/perron.md").read_text(encoding="utf-8")
+    return between.filled(page, "held out", table)
 
 
 if __name__ == "__main__":
