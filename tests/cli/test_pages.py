@@ -166,3 +166,13 @@ def test_names_of_the_code_are_where_tables_say(page: str, least: int) -> None:
         for name in names:
             for part in name.split("."):
                 assert re.search(rf"^\s*(def|class) {part}\b", source, re.MULTILINE), (file, name)
+
+
+def test_code_that_the_walkthrough_quotes_is_the_code() -> None:
+    lines = [line.strip() for line in (ROOT / "src/d3gd/algorithms/didgd.py").read_text(encoding="utf-8").splitlines()]
+    quoted = blocks("docs/explanation/walkthrough.md", "py")
+    assert quoted
+    for block in quoted:
+        first, *rest = [line.strip() for line in block.splitlines()]
+        place = lines.index(first)
+        assert lines[place + 1 : place + 1 + len(rest)] == rest
