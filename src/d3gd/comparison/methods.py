@@ -91,7 +91,7 @@ def chosen(only: Sequence[str] | None, own: Mapping[str, Maker] | None, conditio
     names = listed("only", only, "names of methods")
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
-        raise SettingsError(f"only holds {shown(wrong[0])}; give names of methods, such as 'PerronD3GD rule=local'")
+        raise SettingsError(f"only holds {shown(wrong[0])}; give names of methods, such as 'PerronD3GD rule=planned'")
     names = [name.strip() for name in names if name.strip()]
     if not names:
         raise SettingsError(f"no method is left to compare; choose from {', '.join([*usual(), *own])}")
