@@ -1,4 +1,4 @@
-"""The table on AC-GT of docs/howto/topologies.md: python -m docs.scripts.acgt_table (twenty minutes or so).
+"""The table on AC-GT of docs/results/topologies.md: python -m docs.scripts.acgt_table (twenty minutes or so).
 
 Bytes until the stationarity has fallen to a share of its start. Every arm has its own step, of one grid for all, that
 was best on seeds that are not reported.
@@ -127,7 +127,7 @@ def main() -> None:
     columns = {case: column(case) for case in CASES}
     rows = [["", *columns], ["---"] * (1 + len(columns))]
     rows += [[arm, *(cells[arm] for cells in columns.values())] for arm in ARMS]
-    between.write("howto/topologies.md", "acgt", "\n".join(f"| {' | '.join(row)} |" for row in rows))
+    between.write("results/topologies.md", "acgt", "\n".join(f"| {' | '.join(row)} |" for row in rows))
 
 
 if __name__ == "__main__":

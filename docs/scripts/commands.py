@@ -9,11 +9,18 @@ from d3gd import cli
 
 _START = """# Commands
 
-What `--help` prints, in one place. [Commands and settings files](../tutorial/commands.md) shows them at work;
-`make pages` writes this page from the code.
+Every command with its arguments and options, as `--help` prints them.
+[Commands and settings files](../tutorial/commands.md) shows them at work; `make pages` writes this page from the code.
 
-Exit codes: 0 done, 1 a run of a sweep failed, 2 invalid input, 3 diverged, 130 interrupted. An error is one line that
-says what was found and what is allowed."""
+An error is one line that says what was found and what is allowed; `d3gd --debug ...` shows where it came from.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | a run of a sweep failed, or a test of `d3gd doctor`; otherwise a defect of d3gd |
+| 2 | invalid input |
+| 3 | the run diverged |
+| 130, 143 | stopped by Ctrl-C, by SIGTERM |"""
 
 
 def found() -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""The table of docs/howto/conditions.md: where each method ends under conditions, as its step size falls.
+"""The table of docs/explanation/survival.md: where each method ends under conditions, as its step size falls.
 
 python -m docs.scripts.conditions_table (some minutes).
 """
@@ -100,4 +100,4 @@ def row(name: str, steps: tuple[float, ...]) -> str:
 if __name__ == "__main__":
     header = [f"| method | {' | '.join(CONDITIONS)} |", f"|---|{'---|' * len(CONDITIONS)}"]
     rows = [row(method, (0.1, 0.025)) for method in METHODS]
-    between.write("howto/conditions.md", "bias", "\n".join([*header, *rows]))
+    between.write("explanation/survival.md", "bias", "\n".join([*header, *rows]))

@@ -27,7 +27,7 @@ WHEN = {
     "MomentumTracking": "With momentum on undirected networks whose agents have different data. `d3gd.Local` with "
     "momentum on `PerronD3GD` sends half as much, and runs on directed ones.",
     "ACGT": "On undirected networks with several links per agent, if bytes matter more than rounds: it tracks "
-    "gradients for less than half of DIGing's bytes, [as measured](../howto/topologies.md#ac-gt). `ExactDiffusion` "
+    "gradients for less than half of DIGing's bytes, [as measured](../results/topologies.md#ac-gt). `ExactDiffusion` "
     "needs fewer on some problems.",
     "Centralized": "Never on a network: it is the baseline, a method with perfect and free mixing.",
     "D3GD": "To reproduce the paper, or to study weights that adapt to data. `PerronD3GD` is better at the same task.",

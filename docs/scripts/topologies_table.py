@@ -1,4 +1,4 @@
-"""The tables of docs/howto/topologies.md: python -m docs.scripts.topologies_table (ten minutes or so)."""
+"""The tables of docs/results/topologies.md: python -m docs.scripts.topologies_table (ten minutes or so)."""
 
 from collections.abc import Iterator
 
@@ -69,4 +69,4 @@ def table(batch: int | None) -> str:
 
 if __name__ == "__main__":
     for name, batch in {"all data": None, "mini-batches": 16}.items():
-        between.write("howto/topologies.md", name, table(batch))
+        between.write("results/topologies.md", name, table(batch))
