@@ -46,7 +46,8 @@ WHEN = {
     "PushDIGing": "On directed networks with known out-degrees, for exact convergence; Push-Pull needs no mass.",
     "PushPull": "On directed networks with known out-degrees, for exact convergence.",
     "QGMomentum": "With momentum on directed networks whose agents have different data, as the literature does it. "
-    "`d3gd.Local` with momentum on `PerronD3GD` is exact.",
+    "`d3gd.Local` with momentum on `PerronD3GD` is exact; which suits networks, "
+    "[PyTorch](../howto/torch.md#local-optimizers) has measured.",
     "SGP": "On directed networks with known out-degrees, if some bias is acceptable or the step size decays.",
 }
 
