@@ -1,6 +1,7 @@
 """Four sites on one machine, in processes that know only their own folder.
 
-    python examples/sites/run.py
+    python examples/sites/run.py                      # ten seconds or so
+    python examples/sites/run.py --prepare --hosts    # only the folders, for containers: see compose.yml
 
 Writes a folder per site with its own handwritten digits (each site has few of the ten classes), starts the four sites,
 waits for them, and draws every site's accuracy. Needs pip install 'd3gd[sites,data]'.
@@ -44,7 +45,7 @@ def prepare(out: Path, *, hosts: bool) -> list[Path]:
 
 def arguments() -> argparse.ArgumentParser:
     """Return what the command line may say."""
-    found = argparse.ArgumentParser(description="Four sites on one machine")
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--out", type=Path, default=Path("sites"), help="folder for the sites' folders")
     found.add_argument("--prepare", action="store_true", help="only write the folders")
     found.add_argument("--hosts", action="store_true", help="with the sites' names as addresses, for containers")
