@@ -8,6 +8,7 @@ import pytest
 
 import d3gd
 from d3gd.algorithms.catalogue import methods, variants
+from d3gd.distributed.traffic import Traffic
 from d3gd.errors import D3GDError
 from d3gd.network import Network
 from tests.helpers.methods import advance
@@ -36,7 +37,7 @@ def stepped(method, n, d, iterations=1, choice=None):
     algorithm = method(step_size=0.01, **(choice or {}))
     net = Counting(graph, d3gd.weights.metropolis(graph), needs=algorithm.needs)
     s = algorithm.init(net, np.zeros((n, d)))
-    net.bytes_sent = 0  # a survey is no part of an iteration
+    net.traffic = Traffic(net.traffic.links)  # a survey is no part of an iteration
     for k in range(iterations):
         s = advance(algorithm, net, problem, s, k)
     return net, s

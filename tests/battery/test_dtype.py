@@ -27,7 +27,7 @@ class Watched(Network):
     """Notes the precision of whatever is sent that is as long as a model."""
 
     def exchange(self, **arrays):
-        self.sent = self.__dict__.get("sent", []) + [a.dtype for a in arrays.values() if np.shape(a)[1:] == (100,)]
+        self.noted = self.__dict__.get("noted", []) + [a.dtype for a in arrays.values() if np.shape(a)[1:] == (100,)]
         return super().exchange(**arrays)
 
 
@@ -44,7 +44,7 @@ def test_models_and_messages_stay_in_single_precision(name):
     for k in range(20):
         s = advance(algorithm, net, problem, s, k)
         assert algorithm.point(s).dtype == np.float32
-    assert {*net.__dict__.get("sent", [])} <= {np.dtype(np.float32)}
+    assert {*net.__dict__.get("noted", [])} <= {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize("features", [2, 10])  # models of 20 numbers, which are their own sketch, and of 100

@@ -35,7 +35,7 @@ class Agents:
         a0: The initial weights over the block's edges, :math:`A^0`.
         loops: Mask of the self-loops among the block's edges.
         dtype: The precision of models; edge weights and Perron weights are always in double precision.
-        sent: The bytes that the links into the block have carried so far.
+        traffic: The bytes that the links into the block have carried so far.
         halo: The exchange with other ranks, for the engine; algorithms do not use it.
         given: The whole network as this process was given it, also for the engine.
         needs: What algorithms on this network may read: see :attr:`d3gd.Algorithm.needs`.
@@ -80,7 +80,7 @@ class Agents:
         self._columns: Ints = self._place[self._sources]
         self._starts: Ints = np.searchsorted(self._rows, np.arange(len(self.agents)))
         self._indptr: Ints = np.append(self._starts, len(block.edges))
-        self.sent = Traffic(len(block.edges) - len(self.agents))
+        self.traffic = Traffic(len(block.edges) - len(self.agents))
         self._sending: Bools | None = None  # the links that carry what is sent; by default all
 
     @property
@@ -104,7 +104,7 @@ class Agents:
     @property
     def bytes_sent(self) -> int:
         """Bytes sent so far over all edges into the block; self-loops are free."""
-        return self.sent.total
+        return self.traffic.total
 
     def permit(self, needs: Needs) -> None:
         """Let algorithms read what these needs include, besides what they may already read."""
@@ -139,7 +139,7 @@ class Agents:
     def _carry(self, arrays: dict[str, Array], over: Bools | None) -> Inbox:
         """Exchange arrays as they are, and count their bytes."""
         used = self._sending if over is None else over & ~self.loops
-        self.sent = self.sent.plus(sum([array.nbytes // len(array) for array in arrays.values()]), used)
+        self.traffic = self.traffic.plus(sum([array.nbytes // len(array) for array in arrays.values()]), used)
         return Inbox(*self.halo.exchange(arrays, self._apart, over))
 
     def relay(self, table: Floats, fresh: Bools) -> tuple[Floats, Bools]:
@@ -155,7 +155,7 @@ class Agents:
         tables, news = self.halo.relay(table, fresh)
         heard = news[self._columns]
         rows = np.where(self.loops, 0, np.count_nonzero(heard, axis=1))
-        self.sent = self.sent.along(rows * (table[0, 0].nbytes + 8))
+        self.traffic = self.traffic.along(rows * (table[0, 0].nbytes + 8))
         carrier = np.maximum.reduceat(np.where(heard, self._sources[:, None], -1), self._starts, axis=0)
         return tables[self._place[carrier], np.arange(self.n)], carrier >= 0
 
@@ -174,7 +174,7 @@ class Agents:
             self._require_memory(-(-self.n // self.halo.transport.ranks))
             rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
             self._survey, sent = discovery.survey(self.halo, rows, discovery.Edges(self._indptr, self._columns))
-            self.sent = self.sent.along(np.where(self.loops, 0, sent))
+            self.traffic = self.traffic.along(np.where(self.loops, 0, sent))
             # Where an agent's edges stand among all is known from now on; a rank may have been given its own rows only.
             self._edges = np.flatnonzero(np.isin(self._survey.graph.targets, self.agents))
         return self._survey

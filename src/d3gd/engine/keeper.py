@@ -75,7 +75,7 @@ class Keeper:
         facts = json.loads(run.ranks.broadcast(json.dumps(facts)))
         self._began = time.perf_counter()
         if not facts:
-            return Position(0, state, run.net.sent)  # what it took to start
+            return Position(0, state, run.net.traffic)  # what it took to start
         log, history = self._recorder.log, self._recorder.history
         log.rows, self._before = [(k, row) for k, row in facts["rows"]], facts["seconds"]
         if history is not None:
@@ -85,7 +85,7 @@ class Keeper:
 
     def _sent(self, sent: Array | None, facts: dict[str, Any]) -> Traffic:
         """Return the traffic into this rank's agents until a checkpoint that rank 0 has read; collective."""
-        run, links = self._run, self._run.net.sent.links
+        run, links = self._run, self._run.net.traffic.links
         if facts["edges"] is None:  # an older version wrote it
             return Traffic(links, elsewhere=facts["bytes_sent"] if run.ranks.rank == 0 else 0, known=False)
         whole = np.empty(0, dtype=np.int64) if sent is None else sent

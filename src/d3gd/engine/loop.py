@@ -46,7 +46,7 @@ def loop(
     """Iterate from a position until the end, a target, a callback, divergence or a signal."""
     method, net, ranks = run.method, run.net, run.ranks
     gradient = _gradients(run)
-    gradient.count, net.sent = at.gradients, at.sent
+    gradient.count, net.traffic = at.gradients, at.sent
     started, kept = False, net.repeatable and not ranks.any(not _is_small(at.state))
     last = at.k - 1
     sound: Position | None = None
@@ -78,7 +78,7 @@ def loop(
             if status is None:
                 gradient.begin(x, k, watched=not started)
                 state = net.take(method, gradient, at.state, k)
-                at = Position(k + 1, state, net.sent, gradient.count)
+                at = Position(k + 1, state, net.traffic, gradient.count)
                 if not started:
                     _check(run, gradient, state)
                     started = True
@@ -124,7 +124,7 @@ def _reason(run: Setup, gradient: Gradients, sound: Position | None, at: Positio
     for k in range(at.k if sound is None else sound.k, at.k):
         gradient.begin(run.method.point(state), k, watched=True)
         state = run.method.step(run.net, gradient, state, k)
-    gradient.count, run.net.sent = at.gradients, at.sent
+    gradient.count, run.net.traffic = at.gradients, at.sent
     try_smaller = f"try a smaller step size{_suggested(run.algorithm, at.k)}"
     trouble = _from_any(run, gradient.trouble)
     if trouble:

@@ -236,7 +236,7 @@ class _Agent(Network):
             holds, rounds, how = self.halo.holds, self.rounds, self._how
             vars(self).clear()
             self.__init__(rounds, **how)  # type: ignore[misc]
-            self.sent, self.needs = self.sent._replace(elsewhere=sent, known=False), needs
+            self.traffic, self.needs = self.traffic._replace(elsewhere=sent, known=False), needs
             self.halo.holds = holds
         return k
 

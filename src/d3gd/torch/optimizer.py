@@ -267,7 +267,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         self._steps.load(arrays)
         self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
         before = int(arrays["bytes_sent"])
-        self.network.sent = Traffic(self.network.sent.links, elsewhere=before, known=False)
+        self.network.traffic = Traffic(self.network.traffic.links, elsewhere=before, known=False)
         self._asked = True
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def test_only_the_links_in_use_carry_a_message():
     used = net.draw_links(0) < 0.5
     net.exchange(x=rows)
     net.exchange(over=used, x=rows, y=np.zeros(6))
-    assert net.sent.per_edge(net.loops).tolist() == np.where(net.loops, 0, 40 + 48 * used).tolist()
+    assert net.traffic.per_edge(net.loops).tolist() == np.where(net.loops, 0, 40 + 48 * used).tolist()
 
 
 def test_a_survey_costs_what_the_agent_that_is_heard_had_to_tell():
@@ -74,7 +74,7 @@ def test_a_survey_costs_what_the_agent_that_is_heard_had_to_tell():
     told[0] -= rows[5]  # which reach an end of the path in the last round, when all is known
     told[5] -= rows[0]
     expected = [0 if j == i else 8 * told[j] for j, i in zip(PATH.sources, PATH.targets, strict=True)]
-    assert net.sent.per_edge(net.loops).tolist() == expected
+    assert net.traffic.per_edge(net.loops).tolist() == expected
 
 
 def test_links_that_are_not_there_carry_nothing():
@@ -84,7 +84,7 @@ def test_links_that_are_not_there_carry_nothing():
     for k in range(5):
         net.open(k, net.close())
         net.exchange(x=np.zeros((6, 1)))
-    found = PATH.matrix(net.sent.per_edge(net.loops)).toarray()
+    found = PATH.matrix(net.traffic.per_edge(net.loops)).toarray()
     expected = np.zeros((6, 6))
     for j, i, times in ((0, 1, 2), (1, 2, 2), (3, 4, 3), (4, 5, 3)):
         expected[i, j] = 8 * times
