@@ -7,6 +7,7 @@ from typing import Any
 import d3gd
 from d3gd.config import experiment, tables, wrapping
 from d3gd.config.schema import Keys, keys_of, to_toml, words
+from d3gd.sites.own_table import own_table
 from d3gd.sites.settings import Other, SiteSettings
 from docs.scripts.docstrings import arguments, markdown, sections
 
@@ -19,9 +20,10 @@ _OPENING = {
 }
 _START = """# Settings files
 
-An experiment is a TOML file with the tables `[graph]`, `[problem]` and `[algorithm]`, and maybe `[weights]`,
-`[conditions]`, `[privacy]` and `[target]`. Each of the first four has a `kind`; its other keys are the arguments of
-that kind. `d3gd init` writes an example with comments; `make pages` writes this page from the code that reads files.
+Every table and key of the TOML files that d3gd reads. An experiment is a file with the tables `[graph]`, `[problem]`
+and `[algorithm]`, and maybe `[weights]`, `[conditions]`, `[privacy]` and `[target]`. Each of the first four has a
+`kind`; its other keys are the arguments of that kind. `d3gd init` writes an example with comments; `make pages` writes
+this page from the code that reads files.
 
 ```toml
 iterations = 500
@@ -84,6 +86,8 @@ def page() -> str:
         "## A site's file",
         "What [`d3gd site`](../howto/sites.md) reads. `[problem]`, `[algorithm]` and `[privacy]` are as above.",
         _table(keys_of(SiteSettings), SiteSettings),
+        f'`[problem]` has one more `kind`, `"own_table"`: {_summary(own_table)}',
+        _table(keys_of(own_table), own_table),
         "Each neighbour is a table `[[hears]]` or `[[heard_by]]`:",
         _table(keys_of(Other), Other),
     ]

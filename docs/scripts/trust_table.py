@@ -1,4 +1,4 @@
-"""The table of docs/howto/sites.md on neighbours that lie: python -m docs.scripts.trust_table.
+"""The table of docs/explanation/trust.md on neighbours that lie: python -m docs.scripts.trust_table.
 
 Six sites, as threads on the loopback interface, learn digits with label skew; one of them sends something else than its
 model. The accuracy is the mean of the five honest sites', on all classes.
@@ -101,7 +101,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 cells.append(f"{accuracy(Path(folder), lie, trust):.3f}")
         rows.append(f"| {lie} | {' | '.join(cells)} |")
-    between.write("howto/sites.md", "trust", "\n".join(rows))
+    between.write("explanation/trust.md", "trust", "\n".join(rows))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class PULMDGDState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PULMDGD(Algorithm[PULMDGDState]):
-    r"""PULM-DGD: in every cycle a gradient step, then rounds of mixing in which each agent keeps its own share right.
+    r"""PULM-DGD: in every cycle a gradient step, then rounds of mixing in which each agent's own share stays 1/n.
 
     A cycle evaluates one gradient per agent, sets :math:`z_i = x_i - \gamma g_i` and :math:`w_i = e_i`, and takes R
     rounds, one per iteration, of

@@ -24,7 +24,7 @@ class RFASTState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RFAST(Algorithm[RFASTState]):
-    r"""R-FAST: Push-Pull whose trackers are sent as running sums, so that no message needs to arrive.
+    r"""R-FAST: Push-Pull whose trackers are sent as running sums, so that later messages make up for lost ones.
 
     .. math::
         s_i^k &= z_i^k + g_i^k - g_i^{k-1}, \quad s_i^0 = g_i^0, \qquad

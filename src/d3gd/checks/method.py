@@ -34,7 +34,7 @@ _NUDGE = 1e6  # factor of one agent's gradient, large enough to be visible
 def check_method(
     method: Algorithm[Any], graph: Digraph | None = None, problem: Problem | None = None, *, show: bool = True
 ) -> Report:
-    """Check a method on a small network: declarations, purity, decentralization, equality on any ranks.
+    """Check a method on a small network: declarations, purity, decentralization, equal results on several ranks.
 
     Args:
         method: The method.
