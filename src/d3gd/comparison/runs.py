@@ -147,7 +147,9 @@ def place(out: Path, method: str) -> Path:
 
 
 class Stopwatch:
-    """The time of the iterations, as a metric: it pauses while other metrics are computed.
+    """The processor time of the iterations, as a metric: it pauses while other metrics are computed.
+
+    Of the process, so that other processes on the machine do not count.
 
     It must be the first metric, and :meth:`resume` the last callback.
     """
@@ -159,12 +161,12 @@ class Stopwatch:
     def __call__(self, snapshot: Snapshot) -> float:
         """Stop, and return the time so far."""
         if self._since is not None:
-            self._seconds += time.perf_counter() - self._since
+            self._seconds += time.process_time() - self._since
         return self._seconds
 
     def resume(self, snapshot: Snapshot) -> None:
         """Resume the measurement."""
-        self._since = time.perf_counter()
+        self._since = time.process_time()
 
 
 def recorded(problem: Any, n: int) -> dict[str, Metric]:

@@ -123,8 +123,8 @@ def reading(comparison: "Comparison") -> list[str]:
         f"{_span(c.tuning_seeds)}, none of them reported. {c.grid_text}",
         f"{', '.join(_COSTS)}: until {c.metric} reaches {shown(c.target)} and stays there, median over seeds; "
         f"{c.target_text} gradients are evaluations per agent, sent is over all links.",
-        "numbers: sent per link and iteration. ms: per iteration, in one process on this machine, without set-up and "
-        "metrics" + (f", with {c.jobs} parallel runs." if c.jobs > 1 else "."),
+        "numbers: sent per link and iteration. time and ms, the latter per iteration: of the processor, in one process "
+        "on this machine, without set-up and metrics.",
     ]
     used = {row.needs for row in c.rows}
     sentences += [f"knows {needs}: agents know {KNOWS[needs]}." for needs in get_args(Needs) if needs in used]

@@ -2,10 +2,11 @@
 
 from d3gd.topologies.ac_gt import ac_gt
 from d3gd.topologies.base import Topology
+from d3gd.topologies.equi import equi_one_peer, equi_static
 from d3gd.topologies.fast_mixing import fast_mixing
 from d3gd.topologies.fastest_mixing import FastestMixing, certified_mixing, fastest_mixing
 from d3gd.topologies.refined import refined
-from d3gd.topologies.sequences import base_graph, equi_one_peer, one_peer_exponential, union
+from d3gd.topologies.sequences import base_graph, one_peer_exponential, union
 from d3gd.topologies.stl_fw import stl_fw, stl_fw_objective
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "base_graph",
     "certified_mixing",
     "equi_one_peer",
+    "equi_static",
     "fast_mixing",
     "fastest_mixing",
     "one_peer_exponential",

@@ -10,15 +10,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from d3gd.arrays import Floats, Ints
+from d3gd.arrays import Ints
 from d3gd.digraph import Digraph
 from d3gd.errors import GraphError
-from d3gd.random import generator
-from d3gd.topologies.base import Topology
-from d3gd.validation import count, within
+from d3gd.topologies.base import MOST, Topology, shifted, with_links
+from d3gd.validation import count
 
-_MOST = 100_000  # agents, and steps
-_TAG = 7  # of the key of the shifts, apart from those of other draws
 Pairs: TypeAlias = list[tuple[Ints, Ints, float]]
 
 
@@ -43,8 +40,8 @@ def one_peer_exponential(n: int) -> list[Topology]:
         Ying, Yuan, Chen, Hu, Pan and Yin, "Exponential graph is provably efficient for decentralized deep learning",
         NeurIPS 2021.
     """
-    count("n", n, least=2, most=_MOST, error=GraphError)
-    return [_shifted(n, 2**t, 0.5) for t in range((n - 1).bit_length())]
+    count("n", n, least=2, most=MOST, error=GraphError)
+    return [shifted(n, 2**t, 0.5) for t in range((n - 1).bit_length())]
 
 
 def base_graph(n: int, k: int = 1) -> list[Topology]:
@@ -76,7 +73,7 @@ def base_graph(n: int, k: int = 1) -> list[Topology]:
         Takezawa, Sato, Bao, Niwa and Yamada, "Beyond exponential graph: communication-efficient topologies for
         decentralized learning via finite-time convergence", NeurIPS 2023.
     """
-    count("n", n, least=2, most=_MOST, error=GraphError)
+    count("n", n, least=2, most=MOST, error=GraphError)
     count("k", k, least=1, most=n - 1, error=GraphError)
     sets = _digits(n, k + 1)  # (agents, number of blocks, power) of every set
     first = [_averaging(agents, [k + 1] * power + [blocks] * (blocks > 1)) for agents, blocks, power in sets]
@@ -96,38 +93,6 @@ def base_graph(n: int, k: int = 1) -> list[Topology]:
             for later, pairs in enumerate(_averaging(part, [k + 1] * power)):
                 _add(steps, begin + turn + 1 + later, pairs)
     return [_symmetric(n, pairs) for pairs in steps]
-
-
-def equi_one_peer(n: int, *, length: int | None = None, ratio: float = 0.5, seed: int = 0) -> list[Topology]:
-    r"""OD-EquiDyn: in every step all agents hear the one that is a random number of places before them.
-
-    With :math:`A^{(u)}` the matrix of the shift by u, which has :math:`(n-1)/n` at :math:`(i, i - u)` and :math:`1/n`
-    on the diagonal, the weights are :math:`(1 - \eta) I + \eta A^{(u)}`. The mean of all :math:`A^{(u)}` is the
-    average of all agents, so that the expected rate of mixing does not depend on n.
-
-    Args:
-        n: The number of agents.
-        length: The number of steps; by default n - 1.
-        ratio: The ratio :math:`\eta`, in (0, 1).
-        seed: The key of the shifts.
-
-    Returns:
-        The steps, doubly stochastic.
-
-    Example:
-        >>> step = equi_one_peer(4, length=1)[0]
-        >>> sorted(set(step.weights.data.tolist()))
-        [0.375, 0.625]
-
-    Reference:
-        Song, Li, Jin, Shi, Yan, Yin and Yuan, "Communication-efficient topologies for decentralized learning with O(1)
-        consensus rate", NeurIPS 2022.
-    """
-    count("n", n, least=2, most=_MOST, error=GraphError)
-    steps = count("length", n - 1 if length is None else length, least=1, most=_MOST, error=GraphError)
-    within("ratio", ratio, 0, 1, closed="()")
-    shifts = generator(seed, _TAG).integers(1, n, steps).tolist()
-    return [_shifted(n, shift, ratio * (n - 1) / n) for shift in shifts]
 
 
 def union(sequence: Sequence[Topology]) -> Digraph:
@@ -172,24 +137,8 @@ def _add(steps: list[Pairs], place: int, pairs: Pairs) -> None:
     steps[place] += pairs
 
 
-def _shifted(n: int, shift: int, weight: float) -> Topology:
-    targets = np.arange(n)
-    return _directed(n, (targets - shift) % n, targets, np.full(n, weight))
-
-
 def _symmetric(n: int, pairs: Pairs) -> Topology:
     one = np.concatenate([a for a, _, _ in pairs]) if pairs else np.zeros(0, dtype=np.int64)
     two = np.concatenate([b for _, b, _ in pairs]) if pairs else np.zeros(0, dtype=np.int64)
     weights = np.concatenate([np.full(len(a), weight) for a, _, weight in pairs]) if pairs else np.zeros(0)
-    return _directed(n, np.concatenate([one, two]), np.concatenate([two, one]), np.concatenate([weights, weights]))
-
-
-def _directed(n: int, sources: Ints, targets: Ints, weights: Floats) -> Topology:
-    """Return the topology of some links with weights; what is left of every row stays with the agent."""
-    graph = Digraph.from_edges(n, np.stack([sources, targets], axis=1))
-    kept = 1.0 - np.bincount(targets, weights, minlength=n)
-    rows = np.repeat(np.arange(n), np.diff(graph.indptr))
-    values = np.where(graph.sources == rows, kept[rows], 0.0)
-    order = np.lexsort((sources, targets))
-    values[graph.sources != rows] = weights[order]
-    return Topology(graph, graph.matrix(values))
+    return with_links(n, np.concatenate([one, two]), np.concatenate([two, one]), np.concatenate([weights, weights]))

@@ -182,6 +182,7 @@ def _analysis() -> dict[str, Call]:
         "topologies.one_peer_exponential": good(d3gd.topologies.one_peer_exponential, 0.5, n=8),
         "topologies.base_graph": good(d3gd.topologies.base_graph, 0.5, n=6, k=1),
         "topologies.equi_one_peer": good(d3gd.topologies.equi_one_peer, 0.5, n=6, length=4, ratio=0.5, seed=1),
+        "topologies.equi_static": good(d3gd.topologies.equi_static, 0.5, n=6, degree=2, undirected=True, seed=1),
         "topologies.union": good(d3gd.topologies.union, 0.5, sequence=d3gd.topologies.one_peer_exponential(4)),
         "topologies.ac_gt": good(t.ac_gt, graph=BOTH_WAYS, values=X, prune=0.5, sharpness=2.0, seed=1),
         "topologies.fast_mixing": good(t.fast_mixing, graph=GRAPH),

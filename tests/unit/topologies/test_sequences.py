@@ -5,22 +5,8 @@ import pytest
 
 import d3gd
 from d3gd.errors import GraphError
-from d3gd.topologies import base_graph, equi_one_peer, one_peer_exponential, union
-
-
-def product(steps):
-    total = np.eye(steps[0].graph.n)
-    for step in steps:
-        total = step.weights.toarray() @ total
-    return total
-
-
-def doubly_stochastic(steps):
-    for step in steps:
-        W = step.weights.toarray()
-        assert (W >= 0).all()
-        assert np.allclose(W.sum(axis=0), 1, atol=1e-12)
-        assert np.allclose(W.sum(axis=1), 1, atol=1e-12)
+from d3gd.topologies import base_graph, one_peer_exponential, union
+from tests.helpers.mixing import doubly_stochastic, product
 
 
 @pytest.mark.parametrize("n", [2, 4, 8, 32])
@@ -52,20 +38,6 @@ def test_the_base_graph_averages_any_number_of_agents_exactly(k):
             W = step.weights.toarray()
             assert np.array_equal(W, W.T)
             assert (np.count_nonzero(W - np.diag(np.diag(W)), axis=1) <= k).all()
-
-
-def test_the_mean_of_all_shifts_of_equitopo_is_the_average():
-    n, ratio = 7, 0.3
-    steps = equi_one_peer(n, length=500, ratio=ratio, seed=1)
-    doubly_stochastic(steps)
-    shifts = {tuple(step.graph.edges[:, 0].tolist()): step.weights.toarray() for step in steps}
-    assert len(shifts) == n - 1
-    basis = [(W - (1 - ratio) * np.eye(n)) / ratio for W in shifts.values()]
-    assert np.allclose(np.mean(basis, axis=0), 1 / n, atol=1e-12)
-    assert np.allclose(product(steps), 1 / n, atol=1e-6)
-    assert [step.graph.edges.tolist() for step in equi_one_peer(n, seed=3)] == [
-        step.graph.edges.tolist() for step in equi_one_peer(n, seed=3)
-    ]
 
 
 def test_a_run_uses_the_links_in_turn_and_averages_in_one_period():
