@@ -27,7 +27,7 @@ class CHOCO(Composed):
     (:class:`d3gd.Compressed`), and computed as such. An exact method with as few bytes is :class:`d3gd.Compressed` on
     :class:`d3gd.PerronD3GD`.
 
-    The paper's text could not be consulted beyond its abstract; the default :math:`\zeta` is ours.
+    The default :math:`\zeta` is ours.
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
