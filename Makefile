@@ -4,6 +4,7 @@
 # make fuzz-properties   the property tests with new draws, FUZZ times as many (30 by default)
 # make study       the study of PerronD3GD, into docs/results/study (QUICK=1 for minutes instead of half an hour on two cores)
 # make fashion     methods that train a convolutional network on Fashion-MNIST, into docs/results/fashion: an hour on two cores
+# make logistic    methods on logistic regression, into docs/results/logistic: DATA=a9a takes a file of your own; minutes
 # make pages       the pages that follow from code and results: methods, settings, commands, claims
 # make tables      the tables within pages that take long to compute: half an hour or more
 # make docs        the documentation as a site, into build/site; warnings and broken links are errors
@@ -26,7 +27,7 @@ SEEDS  ?= 10
 FUZZ   ?= 30
 MINUTES ?= 10
 
-.PHONY: reproduce docs pages tables study fashion bench soak fuzz fuzz-properties test lint types suite audit clean
+.PHONY: reproduce docs pages tables study fashion logistic bench soak fuzz fuzz-properties test lint types suite audit clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/d3gd reproduce all --seeds $(SEEDS) --out $(OUT)
@@ -36,6 +37,9 @@ study: $(VENV)/.dev
 
 fashion: $(VENV)/.dev
 	$(BIN)/python -m studies.fashion --out docs/results/fashion
+
+logistic: $(VENV)/.dev
+	$(BIN)/python -m studies.logistic $(if $(DATA),--data $(DATA) --out $(OUT)/logistic,--out docs/results/logistic)
 
 pages: $(VENV)/.dev
 	$(BIN)/python -m docs.scripts.pages

@@ -16,6 +16,7 @@ from d3gd.algorithms.pulm import PULMDGD
 from d3gd.algorithms.push_diging import PushDIGing
 from d3gd.algorithms.push_pull import PushPull
 from d3gd.algorithms.rfast import RFAST
+from d3gd.algorithms.sgp import SGP
 from d3gd.arrays import CSR
 from d3gd.conditions import Conditions
 from d3gd.graphs import Digraph
@@ -25,7 +26,7 @@ from d3gd.topologies import fast_mixing
 
 BASELINE, CONTROL, DEFAULT, PLANNED = "Di-DGD", "Di-DGD, exact pi", "PerronD3GD", "PerronD3GD, planned"
 AVERAGED, DECAYING = "Di-DGD, averaged", "Di-DGD, decaying"
-FROST_, PUSH_PULL, CENTRAL = "FROST", "Push-Pull", "centralized"
+PAPER, FROST_, PUSH_PULL, CENTRAL = "D3GD (paper)", "FROST", "Push-Pull", "centralized"
 SINGLE = ", float32"
 
 
@@ -49,13 +50,14 @@ _PAPERS = {
     DECAYING: Method(lambda step: DiDGD(step_size=_decaying(step))),
     AVERAGED: Method(lambda step: DiDGD(step_size=step, averaged=True)),
     f"{AVERAGED}, decaying": Method(lambda step: DiDGD(step_size=_decaying(step), averaged=True)),
-    "D3GD (paper)": Method(lambda step: D3GD(step_size=step, refine_step=1.0, rule="decentralized")),
+    PAPER: Method(lambda step: D3GD(step_size=step, refine_step=1.0, rule="decentralized")),
     DEFAULT: Method(lambda step: PerronD3GD(step_size=step)),
     PLANNED: Method(lambda step: PerronD3GD(step_size=step, rule="planned")),
     FROST_: Method(lambda step: FROST(step_size=step)),
     PUSH_PULL: Method(lambda step: PushPull(step_size=step)),
     "Push-DIGing": Method(lambda step: PushDIGing(step_size=step)),
     "FRSD": Method(lambda step: FRSD(step_size=step)),
+    "SGP": Method(lambda step: SGP(step_size=step)),
     "R-FAST": Method(lambda step: RFAST(step_size=step)),
     "PULM-DGD": Method(lambda step: PULMDGD(step_size=step)),
     CENTRAL: Method(lambda step: Centralized(step_size=step)),
@@ -78,7 +80,7 @@ _SINGLE = {
 }
 METHODS: Mapping[str, Method] = {**_PAPERS, **_WEIGHTS, **_SINGLE}
 
-FIELD = (BASELINE, CONTROL, "D3GD (paper)", DEFAULT, PLANNED, FROST_, PUSH_PULL, "FRSD", CENTRAL)
+FIELD = (BASELINE, CONTROL, PAPER, DEFAULT, PLANNED, FROST_, PUSH_PULL, "FRSD", CENTRAL)
 WEIGHTS = tuple(_WEIGHTS)
 SINGLES = tuple(_SINGLE)
 SURVIVORS = (AVERAGED, f"{AVERAGED}, decaying", DEFAULT, "R-FAST", "PULM-DGD")
@@ -118,6 +120,11 @@ NETWORKS: Mapping[str, Callable[[int], Digraph]] = {
     "exponential (16)": lambda seed: graphs.exponential(16),
     "Erdos-Renyi 0.3 (20)": lambda seed: graphs.erdos_renyi(20, 0.3, seed=seed),
 }
+
+
+def network(name: str, seed: int) -> Digraph:
+    """Draw a network by its name."""
+    return NETWORKS[name](seed)
 
 
 def _cancer(agents: int, seed: int, batch: int | None) -> Problem:

@@ -6,6 +6,7 @@ import numpy as np
 
 from d3gd.comparison.numbers import quantile, shown
 from d3gd.comparison.result import Comparison
+from studies.markdown import table
 from studies.plan import GROUPS, Part
 from studies.settings import (
     ALL,
@@ -135,7 +136,7 @@ def tracking(rows: Sequence[Row]) -> str:
     return (
         f"Values of {DEFAULT} over those of {FROST_} and {PUSH_PULL} at equal step sizes: geometric means over the "
         "developed and held-out cells, and in how many of them it ends lower. Ratios are cut at 1e-7 and 1e7.\n\n"
-        + _table(header, lines)
+        + table(header, lines)
     )
 
 
@@ -161,7 +162,7 @@ def _equal(parts: Mapping[str, Part], rows: Sequence[Row]) -> str:
             places = len({row.cell[:2] for row in here})
             texts.append(
                 f"### {group.capitalize()}\n\n{places} pairs of data set and network, step sizes {steps}: "
-                f"{cells} cells per batch size.\n\n" + _table(header, lines)
+                f"{cells} cells per batch size.\n\n" + table(header, lines)
             )
     return "\n\n".join(texts)
 
@@ -184,7 +185,7 @@ def _weights(part: Part, rows: Sequence[Row]) -> str:
         f"{part.seeds} {_plural('seed', part.seeds)}: means over these {len(part.places) * len(part.steps)} cells "
         f"per batch size of ratios to {BASELINE} on Metropolis weights (worst cell). Without correction, the gradient "
         f"step comes before the mixing and pi is exact. The last row is {PUSH_PULL} on {DEFAULT}'s weights.\n\n"
-        + _table(header, lines)
+        + table(header, lines)
     )
 
 
@@ -212,7 +213,7 @@ def _traffic(runs: Sequence[Run]) -> str:
     return (
         f"Bytes sent until an iteration, discovery and plans included, relative to {BASELINE}, which sends d + n "
         "numbers per link: medians over the cells of all networks of 10 to 50 agents with models of d numbers.\n\n"
-        + _table(header, lines)
+        + table(header, lines)
     )
 
 
@@ -235,7 +236,7 @@ def _hardships(parts: Mapping[str, Part], rows: Mapping[str, Sequence[Row]]) -> 
         texts.append(
             f"{what}{batch} on {', '.join(network for _, network in part.places)}; step sizes "
             f"{', '.join(f'{step:g}' for step in part.steps)}, {part.iterations:,} iterations, medians of {part.seeds} "
-            f"{_plural('seed', part.seeds)}:\n\n" + _table(["method", *part.hardships], lines)
+            f"{_plural('seed', part.seeds)}:\n\n" + table(["method", *part.hardships], lines)
         )
     return (
         f"Stationarity and disagreement relative to {AVERAGED} at the same step size, means over networks and step "
@@ -260,7 +261,7 @@ def _tuned(tuned: Mapping[Setting, Comparison]) -> str:
                 lines.append([where, *(f"{shown(at[m].value.median)} ({at[m].step:g})" for m in names)])
             if lines:
                 what = f"{batch_words(batch).capitalize()}, {'networks that fail' if hard else 'every message arrives'}"
-                texts.append(f"{what}:\n\n" + _table(["", *names], lines))
+                texts.append(f"{what}:\n\n" + table(["", *names], lines))
     any_of = next(iter(tuned.values()))
     rows = [row for found in tuned.values() for row in found.rows]
     edges = sorted({row.method for row in rows if "edge" in row.note})
@@ -282,14 +283,14 @@ def _precision(part: Part, rows: Sequence[Row]) -> str:
         f"Quadratics in float32 after {part.iterations:,} iterations at step {part.steps[0]:g}, on "
         f"{', '.join(network for _, network in part.places)}: median over these networks (largest), one seed each. "
         "What must be conserved is kept in double precision; messages are in single precision. The table on weights "
-        "has a row in float32 on the digits.\n\n" + _table(["method", *METRICS], lines)
+        "has a row in float32 on the digits.\n\n" + table(["method", *METRICS], lines)
     )
 
 
 def _targets(judged: Sequence[Target]) -> str:
     lines = [(target.asked, target.found, target.verdict.replace("not met", "**not met**")) for target in judged]
     details = [f"- {target.asked}, but {'; '.join(target.against)}." for target in judged if target.against]
-    return f"For {DEFAULT}.\n\n" + _table(["asked", "found", ""], lines) + "\n\n" + "\n".join(details)
+    return f"For {DEFAULT}.\n\n" + table(["asked", "found", ""], lines) + "\n\n" + "\n".join(details)
 
 
 def _divergence(rows: Sequence[Row]) -> str:
@@ -310,7 +311,3 @@ def _divergence(rows: Sequence[Row]) -> str:
 
 def _plural(word: str, count: int) -> str:
     return word + "s" * (count != 1)
-
-
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *lines))

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from d3gd.comparison.compare import compare
 from d3gd.comparison.result import Comparison
 from d3gd.errors import RecordError
-from d3gd.graphs import Digraph
 from d3gd.problems import Problem
 from d3gd.runs import files
 from studies.settings import (
@@ -26,11 +25,11 @@ from studies.settings import (
     HARDSHIPS,
     IDEAL,
     METHODS,
-    NETWORKS,
     PLANNED,
     PUSH_PULL,
     SURVIVORS,
     VICTIMS,
+    network,
 )
 
 ITERATIONS, SEEDS = 1000, 5
@@ -75,7 +74,7 @@ def comparisons(
         print(f"tuned steps, {number} of {len(wanted)}: {setting}", flush=True)
         names = _methods(setting)
         found[setting] = compare(
-            partial(_network, setting.network),
+            partial(network, setting.network),
             partial(_problem, setting),
             conditions=HARDSHIPS[setting.hardship],
             methods={name: METHODS[name].make for name in names},
@@ -108,9 +107,5 @@ def _folder(setting: Setting, out: Path) -> Path:
     return out / "tuned" / "-".join("".join(c for c in str(setting) if c not in ",()").split())
 
 
-def _network(name: str, seed: int) -> Digraph:
-    return NETWORKS[name](seed)
-
-
 def _problem(setting: Setting, seed: int) -> Problem:
-    return DATA[setting.data](NETWORKS[setting.network](seed).n, seed, setting.batch)
+    return DATA[setting.data](network(setting.network, seed).n, seed, setting.batch)

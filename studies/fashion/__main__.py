@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from d3gd.digest import digest
-from d3gd.errors import D3GDError
 from d3gd.runs.files import make_folder, write_atomically
 from d3gd.runs.outputs import claim
 from d3gd.runs.trials import run_missing, stored
+from studies import command
 from studies.fashion.plan import CELLS, EPOCHS, METHODS, STEPS, TUNING_EPOCHS, TUNING_SEED, Trial
 from studies.fashion.report import figure, tuned, written
 
@@ -46,13 +46,24 @@ def _run(trial: Trial, data: Path) -> dict[str, Any]:
     return trial.run(data)
 
 
+def study(given: argparse.Namespace) -> None:
+    """Tune, train, and write the page."""
+    out, cells = given.out, CELLS[: given.cells]
+    claim(out, "study on Fashion-MNIST", {"study": "Fashion-MNIST", "methods": digest(list(METHODS), STEPS)})
+    trials = run(tuning(list(METHODS)), given.data, out, given.jobs, "Tuning")
+    runs = run(reported(tuned(trials), cells, given.seeds), given.data, out, given.jobs, "Training")
+    write_atomically(out / "fashion.md", written(trials, runs).encode())
+    figure(runs, out / "fashion.png")
+    print(f"written to {out / 'fashion.md'}")
+
+
 def main(args: list[str] | None = None) -> int:
     """Run the study and return an exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m studies.fashion",
-        description="Train a small convolutional network on Fashion-MNIST over 16 agents with label skew, by every "
-        "method with its own tuned step size. Writes a page with tables and a figure. Finished trials are kept: the "
-        "same command continues after an interruption.",
+    parser = command.options(
+        "studies.fashion",
+        "Train a small convolutional network on Fashion-MNIST over 16 agents with label skew, by every method with its "
+        "own tuned step size. Writes a page with tables and a figure.",
+        out="fashion",
     )
     parser.add_argument(
         "--data",
@@ -60,27 +71,10 @@ def main(args: list[str] | None = None) -> int:
         default=Path("/usr/share/datasets/fashion-mnist"),
         help="folder with the four idx files, as Debian's package dataset-fashion-mnist installs them",
     )
-    parser.add_argument("--out", type=Path, default=Path("fashion"), help="folder for trials, page and figure")
     parser.add_argument("--seeds", type=int, default=3, help="random draws of split, graph, network and batches")
     parser.add_argument("--cells", type=int, default=len(CELLS), help="how many pairs of graph and skew to run")
-    parser.add_argument("--jobs", type=int, help="processes; by default one per core")
-    options = parser.parse_args(args)
-    out, cells = options.out, CELLS[: options.cells]
-    try:
-        claim(out, "study on Fashion-MNIST", {"study": "Fashion-MNIST", "methods": digest(list(METHODS), STEPS)})
-        trials = run(tuning(list(METHODS)), options.data, out, options.jobs, "Tuning")
-        steps = tuned(trials)
-        runs = run(reported(steps, cells, options.seeds), options.data, out, options.jobs, "Training")
-    except D3GDError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"interrupted; {out} keeps the finished trials; the same command continues", file=sys.stderr)
-        return 130
-    write_atomically(out / "fashion.md", written(trials, runs).encode())
-    figure(runs, out / "fashion.png")
-    print(f"written to {out / 'fashion.md'}")
-    return 0
+    given = parser.parse_args(args)
+    return command.ended(lambda: study(given), given.out)
 
 
 if __name__ == "__main__":

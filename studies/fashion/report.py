@@ -22,6 +22,7 @@ from studies.fashion.plan import (
     TUNING_EPOCHS,
     Trial,
 )
+from studies.markdown import table
 
 Run = Mapping[str, Any]
 _COLORS = ("#999999", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
@@ -88,14 +89,14 @@ def written(trials: Sequence[Run], runs: Sequence[Run]) -> str:
 
 
 def _table(methods: Mapping[str, Mapping[str, Floats]], steps: Mapping[str, float]) -> str:
-    lines = ["| method | step | agents | worst agent | mean model | MB per agent |", "|---|---|---|---|---|---|"]
+    lines = []
     for method in METHODS:
         if method in methods:
             found = methods[method]
             shown = [_range(found[name][:, -1]) for name in ("accuracy", "accuracy_worst", "accuracy_of_mean")]
             sent = found["bytes"][:, -1].mean() / AGENTS / 1e6
-            lines.append(f"| {method} | {steps[method]} | {' | '.join(shown)} | {sent:.3g} |")
-    return "\n".join(lines)
+            lines.append([method, f"{steps[method]}", *shown, f"{sent:.3g}"])
+    return table(["method", "step", "agents", "worst agent", "mean model", "MB per agent"], lines)
 
 
 def _range(values: Floats) -> str:
