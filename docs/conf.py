@@ -23,6 +23,7 @@ version = release = d3gd.__version__
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md"]
 exclude_patterns = ["build", "src", "tests", "results", "runs", "examples", "benchmarks", "studies", "**/.*", ".*"]
+exclude_patterns += ["docs/results/study/tuned", "docs/results/logistic/*/*"]  # beside the runs of studies
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
 html_theme = "furo"
