@@ -53,8 +53,8 @@ class Local(Around[LocalState]):
     :math:`H \gamma_k` and :math:`\bar d_i` in place of gradients, so that :math:`x_i^H` is what it would send:
     Perron factors scale displacements, corrections and trackers act on them, per unit of the step size.
 
-    Offsets steer agents between exchanges, which would drift to their own optima without. An exact method stays exact
-    for every H: at its fixed point :math:`f_i g_i + o_i = 0`, so that no local step moves. Methods without an offset,
+    Without offsets, agents would drift to their own optima between exchanges. An exact method stays exact for every H:
+    at its fixed point :math:`f_i g_i + o_i = 0`, so that no local step moves. Methods without an offset,
     such as Di-DGD, end the farther from a stationary point the larger H is. With momentum, exact methods stay exact,
     too: at a fixed point :math:`d_i` is a multiple of :math:`g_i`, the same for all agents. AdamW biases the limit
     wherever agents have different data.

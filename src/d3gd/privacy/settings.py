@@ -22,7 +22,7 @@ class Privacy:
 
     where :math:`R` is the regularization, which depends on no data. Whatever a method computes from it and sends, at
     any time, then is :math:`(\varepsilon, \delta)`-differentially private with respect to one example of one agent:
-    for two data sets that differ in one example, which one of them replaces by nothing, no event of all messages
+    for two data sets that are equal but for one example, which one of them lacks, no event of all messages
     together is more than :math:`e^\varepsilon` times as likely, up to :math:`\delta`. The number of an agent's examples
     is not hidden.
 

@@ -26,8 +26,8 @@ class PrivateGradients:
 
     :meth:`backward` draws each example independently with probability ``batch / len(data)``, clips the gradient of
     each that is drawn, adds Gaussian noise to their sum and sets the parameters' ``grad`` to it, divided by ``batch``;
-    see :class:`d3gd.Privacy`. Whatever an optimizer computes from that and sends is as private. Loss functions of the
-    data that are computed elsewhere and sent are not.
+    see :class:`d3gd.Privacy`. Whatever an optimizer computes from that and sends is as private. Losses that are
+    computed on the data elsewhere and sent are not.
 
     Args:
         model: The module.
