@@ -32,6 +32,7 @@ def examine(file: SiteFile, seconds: float) -> list[Finding]:
     try:
         keys = file.keys()
         settings = file.agreed()
+        file.require_data()
     except D3GDError as error:
         return [Finding(False, f"{file.settings.name}: {error}")]
     found = [Finding(True, f"{file.settings.name}: its public key is {keys.public}")]

@@ -83,6 +83,7 @@ def run(file: SiteFile, *, resume: bool = False, progress: bool | None = None) -
         progress: Whether to show a progress bar; by default on a terminal only.
     """
     algorithm, privacy = file.algorithm(), file.privacy()
+    file.require_data()
     with (
         nullcontext() if privacy is None else Ledger(file.ledger, privacy, resume=resume) as ledger,
         joined(file, algorithm) as session,

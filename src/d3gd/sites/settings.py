@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from d3gd import __version__
 from d3gd.algorithms.identity import describe
 from d3gd.arrays import Ints
@@ -168,6 +170,11 @@ class SiteFile:
         with prefixed(where):
             given = checked({key: value for key, value in table.items() if key != "kind"}, keys_of(own_table), where)
             return own_table(**{"seed": self.settings.seed, **given}, block=agent)
+
+    def require_data(self) -> None:
+        """Raise an error if the site's own table is missing or unusable, before any neighbour waits for it."""
+        if self.parts.get("problem", {}).get("kind") == "own_table":
+            self.problem(np.zeros(1, dtype=np.int64), 1)
 
     def privacy(self) -> Privacy | None:
         """Return the settings of differential privacy, if the file has any."""

@@ -1,10 +1,13 @@
 import math
 
+import numpy as np
 import pytest
 
 from d3gd.errors import D3GDError, GraphError, SettingsError
 from d3gd.sites import keys
+from d3gd.sites.doctor import examine
 from d3gd.sites.init import read_keys, read_links, write_sites
+from d3gd.sites.run import run
 from d3gd.sites.session import require_survivor
 from d3gd.sites.settings import load
 from tests.helpers.sites import COMMON, RING, folders
@@ -124,3 +127,19 @@ def test_every_edge_of_the_ring_is_in_two_files(tmp_path):
     for source, target in RING:
         assert source in [contact.name for contact in load(files[target]).neighbours.sources]
         assert target in [contact.name for contact in load(files[source]).neighbours.listeners]
+
+
+def test_a_site_without_its_own_table_says_so_before_it_connects(tmp_path):
+    path = folders(tmp_path)["b"]
+    table = 'kind = "own_table"\nfile = "patients.csv"\nclasses = 2\n'
+    head, rest = path.read_text().split("[problem]\n")
+    path.write_text(f"{head}[problem]\n{table}\n[algorithm]{rest.partition('[algorithm]')[2]}")
+    with pytest.raises(D3GDError, match=r"patients\.csv"):
+        run(load(path))
+    [finding] = examine(load(path), seconds=0.1)
+    assert not finding.sound
+    assert "patients.csv" in finding.text
+    (path.parent / "patients.csv").write_text("age,label\n1,0\n2,1\n")
+    load(path).require_data()
+    problem = load(path).problem(np.array([1]), 3)
+    assert (problem.agents, problem.dim) == (1, 2)  # a number for each class and feature
