@@ -54,7 +54,7 @@ def _pushed_and_tracked(a, net, s, after, g, pi):
 
 
 def _running_sums(a, net, s, after, g, pi):
-    unread = after.sent.total[net.graph.sources].astype(np.float64) - after.sent.seen
+    unread = after.sent.total[net.given.graph.sources].astype(np.float64) - after.sent.seen
     yield after.tracker.mixed.sum(axis=0) + unread[~net.loops].sum(axis=0), g.sum(axis=0)
 
 

@@ -134,21 +134,24 @@ def test_a_new_link_is_no_news_to_distant_agents_either(graph, data):
             assert {*one[agent][r].values()} == {*two[agent][r].values()}
 
 
-LOCAL = {name: method for name, method in every_method(0.05).items() if method.needs == "in-neighbours"}
+NEAR = "in-neighbours", "out-degrees", "undirected links"
+LOCAL = {name: method for name, method in every_method(0.05).items() if method.needs in NEAR}
 
 
 @pytest.mark.parametrize("name", LOCAL)
-def test_in_neighbours_are_enough_for_what_claims_so(name):
+def test_agents_need_no_more_than_their_method_says(name):
     """Each rank is given its own agent's row and who listens to it, and of the rest of the network nothing."""
     algorithm, iterations = LOCAL[name], 6
-    graph = d3gd.graphs.erdos_renyi(5, 0.4, seed=1)
+    undirected = algorithm.needs == "undirected links"
+    graph = d3gd.graphs.grid(2, 3) if undirected else d3gd.graphs.erdos_renyi(5, 0.4, seed=1)
     A, target = d3gd.weights.metropolis(graph), np.random.default_rng(0).normal(size=(graph.n, 70))
 
     def stepped(net):
         own = target[net.agents]
         s = algorithm.init(net, np.zeros_like(own))
         for k in range(iterations):
-            s = algorithm.step(net, lambda s=s: algorithm.point(s) - own, s, k)
+            here = algorithm.point(s)
+            s = algorithm.step(net, lambda x=None, *, draw="new", here=here: (here if x is None else x) - own, s, k)
         return algorithm.point(s), algorithm.weights(net, s), net.bytes_sent
 
     def work(transport):

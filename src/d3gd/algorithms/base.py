@@ -80,17 +80,17 @@ class Algorithm(Generic[S]):
 
     @property
     def needs(self) -> Needs:
-        """What the agents must know beforehand, besides their number; each answer includes those above it.
+        """What the agents must know beforehand, besides their number; each answer includes what those above it know.
 
         ``"in-neighbours"``
             Their in-neighbours and what these send: the default. Whatever else such a method reads of the network, its
             agents discover by ``net.survey()``, at a cost.
-        ``"the network"``
-            Also the graph and the initial weights: ``net.graph`` and ``net.everywhere_a0``.
         ``"out-degrees"``
             Also the number of their out-neighbours, among which they split what they send: ``net.out_degrees``.
         ``"undirected links"``
-            Bidirectional links with symmetric weights.
+            Also that links are bidirectional, with symmetric weights.
+        ``"the network"``
+            The graph and the initial weights, so that ``net.survey()`` costs nothing.
         ``"all agents"``
             The values of all agents, in simulations only: ``net.everyone``.
         """

@@ -10,7 +10,7 @@ from d3gd.arrays import Floats
 from d3gd.distributed.coding import damped
 from d3gd.network import Network
 from d3gd.rules.base import Now
-from d3gd.rules.scale import Given, Perron, Scale, scale_by
+from d3gd.rules.scale import Given, Scale, scale_by
 from d3gd.rules.tracker import Tracker, untracked
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent, PerEdge
@@ -52,18 +52,15 @@ class FROST(Algorithm[FROSTState]):
         step_size: :math:`\gamma`, a constant or a schedule.
         rule: ``"mixing"`` plans the weights for fast mixing and a balanced Perron vector from the network alone (and
             averages them with the identity if agents combine before their step); ``"fixed"`` uses the initial weights.
-            Agents that do not know the network survey it first.
         combine: Whether agents combine ``"after"`` or ``"before"`` their step; the paper has before.
-        perron: ``"known"``: agents know the network, and thereby :math:`\pi`, beforehand; ``"tracked"`` estimates
-            :math:`\pi` during the run. That needs no knowledge beyond in-neighbours, but sends n more numbers per link,
-            and the first steps are unstable.
+        perron: ``"discovered"``: agents discover the network, and thereby :math:`\pi`, by flooding; ``"known"`` takes
+            it as known beforehand, as it must be in simulations of more than 2,000 agents; ``"tracked"`` estimates
+            :math:`\pi` during the run, which sends n more numbers per link, and the first steps are unstable.
 
     Example:
         >>> import d3gd
         >>> graph, problem = d3gd.graphs.exponential(6), d3gd.problems.quadratic(agents=6, dim=3)
         >>> as_printed = FROST(step_size=0.05, rule="fixed", combine="before", perron="tracked")
-        >>> as_printed.needs, FROST(step_size=0.05).needs
-        ('in-neighbours', 'the network')
         >>> result = d3gd.run(as_printed, graph, problem, iterations=2000)
         >>> bool(abs(result.x - problem.optimum).max() < 1e-9)
         True
@@ -78,7 +75,7 @@ class FROST(Algorithm[FROSTState]):
     step_size: float | Schedule
     rule: Literal["mixing", "fixed"] = "mixing"
     combine: Literal["after", "before"] = "after"
-    perron: Perron = "known"
+    perron: Literal["discovered", "known", "tracked"] = "discovered"
 
     relies_on = "the sum that it tracks, which needs the same Perron vector in every iteration"
     exact = True
@@ -88,12 +85,12 @@ class FROST(Algorithm[FROSTState]):
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("mixing", "fixed"))
         one_of("combine", self.combine, ("after", "before"))
-        one_of("perron", self.perron, ("known", "tracked"))
+        one_of("perron", self.perron, ("discovered", "known", "tracked"))
 
     @property
     def needs(self) -> Needs:
-        """The knowledge of agents: a Perron vector that is known from the start needs the whole network."""
-        return "in-neighbours" if self.perron == "tracked" else "the network"
+        """In-neighbours suffice, unless the network is said to be known."""
+        return "the network" if self.perron == "known" else "in-neighbours"
 
     @property
     def _scale(self) -> Scale:
@@ -106,7 +103,7 @@ class FROST(Algorithm[FROSTState]):
             # With tracking, agents of little influence become unstable first.
             plan = fast_weights(net.survey().graph, least=0.95)
             a = damped(net.block(plan), net.loops, net.damping)
-            scale = Given(plan) if self.perron == "known" else scale
+            scale = Given(plan) if self.perron != "tracked" else scale
         if self.rule == "mixing" and self.combine == "before":
             a = (a + net.loops) / 2  # the damping that tracking then needs; it leaves pi unchanged
         return FROSTState(x0, untracked(x0.astype(np.float64)), a=a, Y=scale.init(net, x0))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from d3gd.algorithms.base import Algorithm, Gradient, Heading
+from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.push import gather, remainder, shares, split
@@ -37,12 +37,14 @@ class PushPull(Algorithm[PushPullState]):
     The columns of C sum to one: a sender splits what it holds equally among its out-neighbours and itself, so that
     :math:`\sum_i s_i^k = \sum_i g_i^k` at every iteration. So at every fixed point all agents agree on a stationary
     point. An agent must know its out-degree. The factor :math:`n\, \pi_A^\top \pi_C` gives the step size the same
-    meaning as in other methods; agents compute it once, from the network that they know beforehand. It changes the size
-    of steps only: without it, an out-degree is all that an agent needs to know.
+    meaning as in other methods. Agents compute it once, from the network that they discover by flooding
+    (:meth:`d3gd.network.Network.survey`).
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.
         combine: ``"after"`` is Push-Pull; ``"before"`` is AB.
+        perron: ``"discovered"``: agents discover the network, and thereby :math:`\pi_A` and :math:`\pi_C`; ``"known"``
+            takes it as known beforehand, as it must be in simulations of more than 2,000 agents.
 
     Example:
         >>> import d3gd
@@ -61,8 +63,8 @@ class PushPull(Algorithm[PushPullState]):
 
     step_size: float | Schedule
     combine: Literal["after", "before"] = "after"
+    perron: Literal["discovered", "known"] = "discovered"
 
-    needs = "out-degrees"
     relies_on = "columns that sum to one: a message that is lost, or read twice, changes its sums"
     exact = True
 
@@ -70,11 +72,18 @@ class PushPull(Algorithm[PushPullState]):
         super().__post_init__()
         positive("step_size", self.step_size)
         one_of("combine", self.combine, ("after", "before"))
+        one_of("perron", self.perron, ("discovered", "known"))
+
+    @property
+    def needs(self) -> Needs:
+        """Out-degrees suffice, unless the network is said to be known."""
+        return "the network" if self.perron == "known" else "out-degrees"
 
     def init(self, net: Network, x0: Floats) -> PushPullState:
         """Start from ``x0``; the zeros make :math:`s^0 = g^0` once the first gradient is known."""
-        pull = perron(net.graph.matrix(net.everywhere_a0))
-        push = perron(net.graph.matrix(shares(net)).T)
+        found = net.survey()
+        pull = perron(found.graph.matrix(found.a0))
+        push = perron(found.graph.matrix(shares(found.graph, net.damping)).T)
         return PushPullState(x=x0, tracker=untracked(x0), share=float(net.n * (pull @ push)))
 
     def step(self, net: Network, gradient: Gradient, s: PushPullState, k: int) -> PushPullState:

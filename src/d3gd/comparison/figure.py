@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 # Dashes show what agents must know; colours distinguish methods with equal knowledge.
 _DASHES: Mapping[str, Any] = {
     "in-neighbours": "-",
-    "the network": (0, (5, 1.6)),
     "out-degrees": (0, (4, 1.4, 1, 1.4)),
     "undirected links": (0, (1.2, 1.2)),
+    "the network": (0, (5, 1.6)),
     "all agents": "-",
 }
 _STYLE = {**STYLE, "axes.titlesize": 10, "font.size": 9.5}

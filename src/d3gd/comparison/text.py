@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 KNOWS: Mapping[str, str] = {
     "in-neighbours": "their in-neighbours and what these send",
-    "the network": "also the graph and the initial weights, at set-up",
     "out-degrees": "also the number of their out-neighbours, among which they split what they send",
     "undirected links": "that links are bidirectional, with symmetric weights",
+    "the network": "the graph and the initial weights, at set-up",
     "all agents": "the values of all agents at every iteration: a baseline, not a decentralized method",
 }
 _FACTS = ("", "method", "knows", "step", "{metric}", "disagreement")

@@ -84,18 +84,6 @@ class Agents:
         self._sending: Bools | None = None  # the links that carry what is sent; by default all
 
     @property
-    def graph(self) -> Digraph:
-        """The whole network, for methods whose agents know it beforehand; others have to :meth:`survey` it."""
-        require_knowledge(self.needs, "the network", "the graph", "net.survey().graph")
-        return self.given.graph
-
-    @property
-    def everywhere_a0(self) -> Floats:
-        """The initial weights over all edges of the network, for the same methods as :attr:`graph`."""
-        require_knowledge(self.needs, "the network", "all agents' weights", "net.survey().a0")
-        return self.given.a0
-
-    @property
     def out_degrees(self) -> Ints:
         """The number of out-neighbours of each agent of the block, for methods whose agents know who hears them."""
         require_knowledge(self.needs, "out-degrees", "out-degrees", "what arrives along in-edges")
@@ -172,7 +160,8 @@ class Agents:
             self._survey = self.given  # nothing is left to discover
         if self._survey is None:
             self._require_memory(-(-self.n // self.halo.transport.ranks))
-            rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, self.a0)
+            weights = self.block(self.given.a0)  # as they are without the damping of compression
+            rows = discovery.Rows(self.n, self.agents, self._indptr, self._sources, weights)
             self._survey, sent = discovery.survey(self.halo, rows, discovery.Edges(self._indptr, self._columns))
             self.traffic = self.traffic.along(np.where(self.loops, 0, sent))
             # Where an agent's edges stand among all is known from now on; a rank may have been given its own rows only.

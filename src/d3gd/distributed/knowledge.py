@@ -4,8 +4,8 @@ from typing import Literal, TypeAlias, get_args
 
 from d3gd.errors import D3GDError
 
-# Weakest requirement first: each includes those before it. All know their in-neighbours and the number of agents.
-Needs: TypeAlias = Literal["in-neighbours", "the network", "out-degrees", "undirected links", "all agents"]
+# Each includes what agents know under those before it. All know their in-neighbours and the number of agents.
+Needs: TypeAlias = Literal["in-neighbours", "out-degrees", "undirected links", "the network", "all agents"]
 
 _ORDER = get_args(Needs)
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from d3gd.arrays import Floats
+from d3gd.digraph import Digraph
 from d3gd.distributed.coding import damped
 from d3gd.distributed.received import Received
 from d3gd.network import Network
@@ -41,11 +42,10 @@ def _received(net: Network) -> Floats:
     return count
 
 
-def shares(net: Network) -> Floats:
+def shares(graph: Digraph, damping: float) -> Floats:
     r"""Return the column-stochastic weights over all edges, :math:`c_{ij} = 1 / (1 + \text{out-degree of } j)`."""
-    graph = net.graph
     split_among: Floats = 1 / (graph.out_degrees + 1.0)[graph.sources]
-    return damped(split_among, graph.self_loops, net.damping)
+    return damped(split_among, graph.self_loops, damping)
 
 
 class Mass(NamedTuple):
@@ -56,7 +56,7 @@ class Mass(NamedTuple):
     """
 
     w: PerAgent  # (agents, 1)  sums to n
-    a: PerEdge  # (edges,)      the weights on z equivalent to the last push; at the start, to the first
+    a: PerEdge  # (edges,)      the weights on z equivalent to the last push; at the start, the initial ones
 
     def share(self, u: Floats) -> Floats:
         """Return z = u / w, in the precision of u."""
@@ -71,8 +71,7 @@ class Mass(NamedTuple):
 
 def unit_mass(net: Network) -> Mass:
     """Return the initial mass: 1 for every agent."""
-    c = net.block(shares(net))
-    return Mass(w=np.ones((len(net.agents), 1)), a=c / net.spread(net.reduce(c)))
+    return Mass(w=np.ones((len(net.agents), 1)), a=net.a0)
 
 
 class RunningSum(NamedTuple):

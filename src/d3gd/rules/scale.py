@@ -55,7 +55,7 @@ class Averaged(Tracked):
 
 @dataclass(frozen=True)
 class Given(Scale):
-    """The Perron vector of the initial weights, computed once from the set-up: one number per agent.
+    """The Perron vector of fixed weights, computed once by agents that know the network or discover it.
 
     Attributes:
         a: The weights over all edges of the network; by default the initial ones.
@@ -65,13 +65,14 @@ class Given(Scale):
 
     def init(self, net: Network, x0: Floats) -> Floats:
         """Compute it, (agents, 1)."""
-        return perron(net.graph.matrix(net.everywhere_a0 if self.a is None else self.a))[net.agents, None]
+        found = net.survey()
+        return perron(found.graph.matrix(found.a0 if self.a is None else self.a))[net.agents, None]
 
     def own(self, net: Network, Y: Floats) -> Floats:
         """Return it."""
         return Y
 
 
-def scale_by(perron: Perron, *, averaged: bool = False) -> Scale:
+def scale_by(perron: Perron | Literal["discovered"], *, averaged: bool = False) -> Scale:
     """Return the part that a setting names."""
-    return Given() if perron == "known" else Averaged() if averaged else Tracked()
+    return Given() if perron != "tracked" else Averaged() if averaged else Tracked()

@@ -24,7 +24,7 @@ def test_settings_files_can_name_every_method():
 
 def test_variants_are_all_combinations_with_the_defaults_first():
     found = catalogue.variants(d3gd.FROST)
-    assert len(found) == len({tuple(words.values()) for words in found}) == 8
+    assert len(found) == len({tuple(words.values()) for words in found}) == 12
     assert d3gd.FROST(step_size=0.1, **found[0]) == d3gd.FROST(step_size=0.1)
     assert catalogue.variants(d3gd.EXTRA) == [{}]
 

@@ -149,12 +149,26 @@ def test_ranks_send_what_is_counted():
             DIRECTED, d3gd.weights.metropolis(DIRECTED), transport=transport, needs="out-degrees"
         )
         s = small.init(net, np.zeros((1, 300)))
+        found = net.bytes_sent
         for k in range(4):
             s = advance(small, net, quadratics.restrict(net.agents), s, k)
-        return transport.each(np.array([net.bytes_sent, net.halo.wire_bytes])).sum(axis=0)
+        return transport.each(np.array([net.bytes_sent, net.halo.wire_bytes, found])).sum(axis=0)
 
-    counted, sent = on_threads(6, rank)[0]
-    assert counted == sent == 4 * DIRECTED.link_count * 2 * (300 + 8)
+    counted, sent, found = on_threads(6, rank)[0]
+    assert counted == sent == found + 4 * DIRECTED.link_count * 2 * (300 + 8)
+
+
+@pytest.mark.parametrize("method", [d3gd.PerronD3GD, d3gd.FROST, d3gd.QGMomentum])
+def test_agents_discover_the_weights_as_they_are_before_damping(method):
+    graph, weights = random_network(3)
+    quadratics = d3gd.problems.quadratic(agents=6, dim=10, seed=1)
+    known, discovered = (
+        d3gd.Compressed(method=method(step_size=0.05, rule="fixed", perron=perron), compress="topk:0.3")
+        for perron in ("known", "discovered")
+    )
+    ends = [d3gd.run(small, graph, quadratics, iterations=8, weights=weights) for small in (known, discovered)]
+    assert np.array_equal(ends[0].x, ends[1].x)
+    assert np.array_equal(ends[0].weights.data, ends[1].weights.data)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

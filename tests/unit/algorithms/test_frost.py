@@ -78,7 +78,7 @@ def test_combining_before_keeps_half_of_every_weight_at_home():
 
 def test_it_sends_two_vectors_a_link():
     graph, A = random_network(3)
-    algorithm = d3gd.FROST(step_size=0.05)
+    algorithm = d3gd.FROST(step_size=0.05, perron="known")
     result = d3gd.run(algorithm, graph, Diagonal(6, 11), weights=A, iterations=20, metrics=["bytes"])
     assert result.metrics["bytes"][-1] == 20 * graph.link_count * 2 * 11 * 8
 

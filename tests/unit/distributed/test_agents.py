@@ -38,7 +38,6 @@ def test_an_inbox_holds_only_what_was_sent():
 
 
 READS = {
-    "the network": [lambda net: net.graph, lambda net: net.everywhere_a0],
     "out-degrees": [lambda net: net.out_degrees],
     "all agents": [lambda net: net.everyone(net.a0), lambda net: net.perron(net.a0)],
 }
@@ -64,7 +63,7 @@ def test_out_degrees_are_those_of_the_block():
 
 def test_permission_is_given_and_not_taken():
     _, net = seven_agents(0, needs="in-neighbours")
-    for needs, then in (("out-degrees", "out-degrees"), ("the network", "out-degrees"), ("all agents", "all agents")):
+    for needs, then in (("the network", "the network"), ("out-degrees", "the network"), ("all agents", "all agents")):
         net.permit(needs)
         assert net.needs == then
 
