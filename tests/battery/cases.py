@@ -87,7 +87,7 @@ def initial_weights(algorithm, graph, s, given=None):
     """The dense weights a method starts with: its own choice if it makes one, or the given ones, or Metropolis."""
     if name_of(algorithm) == "FROST":
         return graph.matrix(s.a).toarray()
-    if name_of(algorithm) in ("PerronD3GD", "QGMomentum"):
+    if name_of(algorithm) in ("PerronD3GD", "QGMomentum") and algorithm.perron != "tracked":
         return graph.matrix(getattr(s.rule, "now", s.rule).a).toarray()
     return (d3gd.weights.metropolis(graph) if given is None else given).toarray()
 

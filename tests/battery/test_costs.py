@@ -83,6 +83,7 @@ def test_what_needs_no_gradient_is_sent_before_there_is_one(method, choice):
         (d3gd.D3GD, {"rule": "global"}, lambda n, d: d + n),
         (d3gd.PerronD3GD, {}, lambda n, d: d),
         (d3gd.PerronD3GD, {"rule": "fixed"}, lambda n, d: d),
+        (d3gd.PerronD3GD, {"rule": "fixed", "perron": "tracked"}, lambda n, d: d + n + 1),
         (d3gd.PerronD3GD, {"rule": "planned"}, lambda n, d: d),  # in an iteration without a flood
         (d3gd.QGMomentum, {}, lambda n, d: d),
         (d3gd.FROST, {}, lambda n, d: 2 * d),

@@ -35,7 +35,11 @@ def _weighted_gradients(a, net, s, after, g, pi):
 
 
 def _corrections_cancel(a, net, s, after, g, pi):
-    yield a.scale(net, after) @ after.v, 0  # also when a plan has changed the weights
+    if a.perron == "tracked":
+        yield pi @ after.v, 0  # whatever y does
+        yield pi @ after.rule.Y, pi
+    else:
+        yield a.scale(net, after) @ after.v, 0  # also when a plan has changed the weights
 
 
 def _mass(a, net, s, after, g, pi):

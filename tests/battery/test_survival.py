@@ -50,7 +50,10 @@ def methods():
         if isinstance(algorithm, d3gd.PULMDGD):
             algorithm = replace(algorithm, **CYCLES)
         # Refused under any conditions: agents must come to know the same.
-        if getattr(algorithm, "rule", "") != "planned" and not isinstance(algorithm, d3gd.ACGT | d3gd.CHOCO):
+        refused = isinstance(algorithm, d3gd.ACGT | d3gd.CHOCO) or (
+            isinstance(algorithm, d3gd.PerronD3GD) and (algorithm.rule == "planned" or algorithm.perron == "tracked")
+        )
+        if not refused:
             found.setdefault((type(algorithm), algorithm.survives, algorithm.relies_on), algorithm)
     return list(found.values())
 

@@ -321,13 +321,44 @@ def PerronD3GD(setting, A, C, gradients, X, T):
     """The recursion of docs/explanation/perron.md, for the weights that agents chose; plans have their own tests."""
     pi, gamma = perron(A)[:, None], setting.step_size
     first, last = gains(A) if setting.correct else (0.0, 0.0)
-    V, path = np.zeros_like(X), [X]
+    V, path, nearby = np.zeros_like(X), [X], Nearby(A)
     for k in range(T):
-        M = X - gamma * (gradients(X) / (len(X) * pi) + V)
         beta = last + (first - last) / (1 + k / 100) ** 2
+        if setting.perron == "tracked":
+            pi, beta = nearby.look(k)
+            beta *= setting.correct
+        M = X - gamma * (gradients(X) / (len(X) * pi) + V)
         X, V = A @ M, V + beta / gamma * (M - A @ M)
         path.append(X)
     return path
+
+
+class Nearby:
+    """What agents find out from their in-neighbours alone, agent by agent, as :mod:`d3gd.rules.nearby` describes it."""
+
+    def __init__(self, A):
+        self.A, self.n = A, len(A)
+        self.hears = [np.flatnonzero(row) for row in A]
+        self.y, self.entries = np.eye(self.n), [[] for _ in A]
+        self.settled, self.heard = [None] * self.n, [0] * self.n
+
+    def look(self, k):
+        """Every agent's share and the gain at iteration k, which must follow iteration k - 1."""
+        shares, gains = [], set()
+        for i in range(self.n):
+            self.entries[i].append(self.y[i, i])
+            shares.append(max(self.y[i, i], 0 if self.settled[i] is not None else np.mean(self.entries[i]) / 2))
+            r = self.n ** (-1 / self.heard[i]) if 2 * self.heard[i] < k else 1.0
+            gains.add((1 - r) / (1 + r))
+        assert len(gains) == 1
+        for i, near in enumerate(self.hears):
+            apart = max(np.linalg.norm(self.y[i] - self.y[j]) for j in near)
+            if self.settled[i] is None and self.y[i].min() > 0 and apart <= self.n**-2.5:
+                self.settled[i] = k
+        own = [k + 1 if settled is None else settled for settled in self.settled]
+        self.heard = [max([own[i], *(self.heard[j] for j in near)]) for i, near in enumerate(self.hears)]
+        self.y = self.A @ self.y
+        return np.array(shares)[:, None], gains.pop()
 
 
 def KGT(setting, W, C, gradients, X, T):

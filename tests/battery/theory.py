@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.linalg import block_diag
 
-from tests.battery.textbook import gains, perron
+from tests.battery.textbook import Nearby, gains, perron
 
 
 def shares(A):
@@ -210,9 +210,14 @@ def _rate_PULMDGD(setting, A):
 
 
 def _rate_PerronD3GD(setting, A):
+    n, pi, gain, transient = len(A), perron(A), gains(A)[1], 0.0
+    if setting.perron == "tracked":
+        nearby, transient = Nearby(A), second(A)
+        gain = [nearby.look(k)[1] for k in range(200)][-1]
     if not setting.correct:
-        return _one_step(*_rest_PerronD3GD(setting, A, None))
-    n, pi, gain = len(A), perron(A), gains(A)[1]
+        step = _one_step(*_rest_PerronD3GD(setting, A, None))
+        step.transient = transient
+        return step
 
     def matrix(problem):
         eye, Q = np.eye(problem.dim), block_diag(*problem.Q)
@@ -222,7 +227,7 @@ def _rate_PerronD3GD(setting, A):
         corrected = [gain * (one - a) @ part for part in message]
         return np.block([[a @ part for part in message], [corrected[0], one + corrected[1]]])
 
-    return SimpleNamespace(matrix=matrix, conserved=True, transient=0.0)
+    return SimpleNamespace(matrix=matrix, conserved=True, transient=transient)
 
 
 def _rate_QGMomentum(setting, A):

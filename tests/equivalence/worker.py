@@ -19,7 +19,8 @@ ALGORITHMS = {
     "top-k": d3gd.Compressed(method=d3gd.Local(method=d3gd.PerronD3GD(step_size=0.05), every=2), compress="topk:0.1"),
     "ACGT, short cycles": d3gd.ACGT(step_size=0.05, cycle=2, prune=0.8, sharpness=1.0),
 }
-# Plans wait for sketches to travel; all others have shown after a few iterations whether bits agree.
+# Plans wait for sketches to travel, and a gain for trackers to settle; all others have shown after a few iterations
+# whether bits agree.
 LONG, SHORT = 65, 6
 METRICS = ["stationarity", "disagreement", "loss", "n_min_pi", "perron_error", "design", "accuracy_per_agent", "bytes"]
 
@@ -42,7 +43,7 @@ def graph_for(algorithm):
 def runs(transport):
     """Every method in all its variants on up to two ranks, one variant of each on more."""
     for name, algorithm in ALGORITHMS.items():
-        moving = name.startswith("PerronD3GD planned")
+        moving = name.startswith(("PerronD3GD planned", "PerronD3GD fixed tracked"))
         # Batches are drawn by the problem, alike for all variants of a method: one of each is enough for them.
         around = isinstance(algorithm, d3gd.Compressed | d3gd.Local)
         usual = around or algorithm == type(algorithm)(step_size=0.05) or (moving and name.endswith("discovered"))

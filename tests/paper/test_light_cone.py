@@ -141,7 +141,7 @@ LOCAL = {name: method for name, method in every_method(0.05).items() if method.n
 @pytest.mark.parametrize("name", LOCAL)
 def test_agents_need_no_more_than_their_method_says(name):
     """Each rank is given its own agent's row and who listens to it, and of the rest of the network nothing."""
-    algorithm, iterations = LOCAL[name], 6
+    algorithm, iterations = LOCAL[name], 40
     undirected = algorithm.needs == "undirected links"
     graph = d3gd.graphs.grid(2, 3) if undirected else d3gd.graphs.erdos_renyi(5, 0.4, seed=1)
     A, target = d3gd.weights.metropolis(graph), np.random.default_rng(0).normal(size=(graph.n, 70))

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from d3gd import algorithms
 from d3gd.algorithms.base import NAMES
-from d3gd.errors import D3GDError
+from d3gd.errors import D3GDError, SettingsError
 
 
 @cache
@@ -33,7 +33,7 @@ def methods() -> Mapping[str, type[Any]]:
 
 
 def variants(method: type[Any]) -> list[dict[str, str]]:
-    """Return every combination of a method's categorical settings, the defaults first.
+    """Return every combination of a method's categorical settings that it accepts, the defaults first.
 
     Args:
         method: A class of :func:`methods`.
@@ -52,7 +52,16 @@ def variants(method: type[Any]) -> list[dict[str, str]]:
             words = get_args(hints[field.name])
             choices[field.name] = [word for word in words if word == field.default]
             choices[field.name] += [word for word in words if word != field.default]
-    return [dict(zip(choices, words, strict=True)) for words in product(*choices.values())]
+    combinations = [dict(zip(choices, words, strict=True)) for words in product(*choices.values())]
+    return [choice for choice in combinations if _accepts(method, choice)]
+
+
+def _accepts(method: type[Any], choice: dict[str, str]) -> bool:
+    try:
+        method(step_size=1.0, **choice)
+    except SettingsError:
+        return False
+    return True
 
 
 def _complete(method: type[Any]) -> type[Any]:

@@ -8,10 +8,12 @@ import numpy as np
 from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
+from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.base import Now, Rule
 from d3gd.rules.failing import Failing
 from d3gd.rules.fixed import Fixed
+from d3gd.rules.nearby import Nearby
 from d3gd.rules.planned import Planned
 from d3gd.rules.updates import corrected, mixed_correction
 from d3gd.schedules import Schedule, at
@@ -60,7 +62,9 @@ class PerronD3GD(Algorithm[PerronState]):
             weights of the run.
         correct: Whether to correct; without, it is adapt-then-combine Di-DGD with exact Perron weights.
         perron: ``"discovered"`` as above; ``"known"`` takes the network as known beforehand, at no cost, as it must be
-            in simulations of more than 2,000 agents.
+            in simulations of more than 2,000 agents. ``"tracked"``, with ``rule="fixed"``: agents never learn more than
+            what their in-neighbours send, and find :math:`\pi_i` and the gain in trackers as Di-DGD's
+            (:mod:`d3gd.rules.nearby`). It sends d + n + 1 numbers, begins to correct later, and follows more slowly.
 
     Example:
         >>> import d3gd
@@ -79,13 +83,18 @@ class PerronD3GD(Algorithm[PerronState]):
     step_size: float | Schedule
     rule: Literal["mixing", "planned", "fixed"] = "mixing"
     correct: bool = True
-    perron: Literal["discovered", "known"] = "discovered"
+    perron: Literal["discovered", "known", "tracked"] = "discovered"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("mixing", "planned", "fixed"))
-        one_of("perron", self.perron, ("discovered", "known"))
+        one_of("perron", self.perron, ("discovered", "known", "tracked"))
+        if self.perron == "tracked" and self.rule != "fixed":
+            raise SettingsError(
+                f'rule = "{self.rule}" chooses weights for the whole network, of which agents with perron = "tracked" '
+                'learn nothing; set rule = "fixed" as well, or leave out perron'
+            )
 
     @property
     def needs(self) -> Needs:
@@ -94,13 +103,14 @@ class PerronD3GD(Algorithm[PerronState]):
 
     @property
     def survives(self) -> frozenset[Hardship]:
-        """Everything, where shares are measured; a plan from data must reach everyone."""
-        return frozenset() if self.rule == "planned" else frozenset(get_args(Hardship))
+        """Everything, where shares are measured; a plan from data, or news of who is settled, must reach everyone."""
+        return frozenset() if self.rule == "planned" or self.perron == "tracked" else frozenset(get_args(Hardship))
 
     @property
     def relies_on(self) -> str:
-        """A plan is made from a table that must be the same everywhere."""
-        return "all agents planning from the same table"
+        """What all agents do alike must follow from the same knowledge."""
+        alike = "planning from the same table" if self.rule == "planned" else "correcting with the same gain"
+        return f"all agents {alike}"
 
     @property
     def exact(self) -> bool:
@@ -115,6 +125,8 @@ class PerronD3GD(Algorithm[PerronState]):
     def _rule(self, net: Network) -> Rule:
         if self.rule == "planned":
             return Planned(self.correct)
+        if self.perron == "tracked":
+            return Nearby(self.correct)
         return (Fixed if net.reliable else Failing)(self.rule == "mixing", self.correct)
 
     def init(self, net: Network, x0: Floats) -> PerronState:

@@ -19,9 +19,10 @@ VARIANTS = (
     "DGD combine=after",
     "D3GD rule=global",
     "DiDGD step_size.power=0.5",  # a step that decays removes the bias of Di-DGD in the long run
-    "FROST rule=fixed perron=tracked",  # its agents know only their in-neighbours
+    "FROST rule=fixed perron=tracked",  # its agents never learn of the network
     "PerronD3GD rule=planned",
     "PerronD3GD rule=fixed",
+    "PerronD3GD rule=fixed perron=tracked",  # nor do these
 )
 HARDENED = ("DiDGD averaged=true",)  # for unreliable networks
 _DECAY = "step_size."  # the settings of a schedule
