@@ -43,7 +43,8 @@ class DiDGD(Algorithm[DiDGDState]):
 
     so that y undergoes whatever the models undergo: it tends to the share that each agent's gradients have in the
     models, under any conditions, and the method stays unbiased. On reliable networks y then converges more slowly, as
-    1/k instead of geometrically, but never collapses.
+    1/k instead of geometrically, but never collapses. An agent must be heard: the share of one that nobody hears any
+    more falls like 1/k, and its steps grow until it diverges. From within it cannot tell this from a small share.
 
     Args:
         step_size: :math:`\gamma_k`, a constant or a schedule.

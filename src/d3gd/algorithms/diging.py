@@ -90,14 +90,14 @@ class DIGing(Algorithm[DIGingState]):
             if k > 0:  # s^0 = g^0, not W g^0
                 received = net.exchange(s=message).s
                 tracked = net.mix(net.a0, received, double=True) + net.residual(tracked, message)
-            mixed = net.mix(net.a0, net.exchange(m=s.x - gamma * net.precise(tracked)).m)
-            return DIGingState(x=mixed + ball, tracker=Tracker(tracked, g), was=s.x)
-        after, along = self.combine == "after", gamma * message
-        sent = net.exchange(m=s.x - along if after else s.x, s=message)
-        mixed = net.mix(net.a0, sent.m)
-        x = mixed + ball if after else mixed - along + ball
+            moved = net.mix(net.a0, net.exchange(m=s.x - gamma * net.precise(tracked)).m, double=True)
+            return DIGingState(x=net.precise(moved + ball), tracker=Tracker(tracked, g), was=s.x)
+        after = self.combine == "after"
+        sent = net.exchange(m=s.x - gamma * message if after else s.x, s=message)
+        mixed = net.mix(net.a0, sent.m, double=True)
+        moved = mixed if after else mixed - gamma * tracked
         tracker = Tracker(net.mix(net.a0, sent.s, double=True) + net.residual(tracked, message), g)
-        return DIGingState(x=x, tracker=tracker, was=s.x)
+        return DIGingState(x=net.precise(moved + ball), tracker=tracker, was=s.x)
 
     def heading(self, net: Network, s: DIGingState, k: int) -> Heading:
         """The tracker steers, and momentum does."""

@@ -8,6 +8,7 @@ from d3gd.spectrum import perron, spectral_gap
 from d3gd.steady import flows
 from d3gd.steady.fast import fast_weights
 from d3gd.steady.planner import PLANNED_UP_TO
+from d3gd.transports.threads import on_threads
 from d3gd.weights import balanced
 
 CYCLE = [(0, 3), (3, 4), (4, 1), (1, 2), (2, 0)]  # source, target
@@ -76,3 +77,16 @@ def test_above_300_agents_weights_mix_faster_than_balanced_ones_at_nearly_equal_
 def test_where_balanced_weights_mix_fast_they_stay():
     graph = d3gd.graphs.erdos_renyi(PLANNED_UP_TO + 1, 0.05, seed=0)
     assert np.array_equal(fast_weights(graph), balanced(graph).data)
+
+
+def test_ranks_choose_the_weights_of_one_process():
+    """Above 600 agents the gain, too, comes from sparse products."""
+    graph = d3gd.graphs.grid(25, 25)
+    problem = d3gd.problems.quadratic(agents=graph.n, dim=2)
+    run = {"algorithm": d3gd.PerronD3GD(step_size=0.1), "graph": graph, "problem": problem, "iterations": 5}
+    whole = d3gd.run(**run)
+    assert not np.array_equal(whole.weights.data, balanced(graph).data)
+    for result in on_threads(2, lambda transport: d3gd.run(**run, transport=transport)):
+        assert np.array_equal(result.x, whole.x)
+        assert np.array_equal(result.weights.data, whole.weights.data)
+        assert result.metrics["bytes"][-1] == whole.metrics["bytes"][-1]
