@@ -18,7 +18,7 @@ import numpy as np
 from d3gd.arrays import CSR, Floats
 from d3gd.digraph import Digraph
 from d3gd.random import keyed_uniform
-from d3gd.spectrum import second_within
+from d3gd.spectrum import perron, second_within
 
 _FAST = 0.7  # a second eigenvalue below which balanced weights mix so fast that a plan brings nothing
 _TERMS, _SIGNS = 20, 4  # K, and the columns of z
@@ -29,6 +29,7 @@ _RATE, _MEMORY = 0.2, 0.8  # of the descent: the first step, and the weight of e
 _STRIDE = 1.0  # a flow's logarithm changes at most by this in a round
 _SWEEPS, _LAST_SWEEPS = 100, 2000  # of the scaling, in a round and in the end
 _BALANCED = 1e-9
+_NEARLY = 0.9  # of the least share: what a plan may fall short of it
 _ANCHOR = 0.05  # share of the initial flows that stays, so that the graph stays connected
 _STREAM = 7  # of the random signs, distinct from those of agents and links
 
@@ -55,6 +56,8 @@ def flow_weights(graph: Digraph, a: Floats, *, least: float) -> Floats:
     planned = (1 - _ANCHOR) * flow + _ANCHOR * a / n
     shares = _by_row(graph, planned)
     weights: Floats = planned / shares[graph.targets]
+    if n * perron(graph.matrix(weights)).min() < _NEARLY * least:
+        return a  # the scaling was stopped far from balance
     signs = _signs(n, rounds)
     before, after = _passed(graph.matrix(a), signs), _passed(graph.matrix(weights), signs / (n * shares)[:, None])
     return weights if after < before else a

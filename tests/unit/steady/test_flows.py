@@ -90,3 +90,10 @@ def test_ranks_choose_the_weights_of_one_process():
         assert np.array_equal(result.x, whole.x)
         assert np.array_equal(result.weights.data, whole.weights.data)
         assert result.metrics["bytes"][-1] == whole.metrics["bytes"][-1]
+
+
+def test_a_plan_that_does_not_balance_is_dropped(monkeypatch):
+    monkeypatch.setattr(flows, "_SWEEPS", 1)
+    monkeypatch.setattr(flows, "_LAST_SWEEPS", 1)
+    graph = d3gd.graphs.grid(18, 18)
+    assert np.array_equal(fast_weights(graph), balanced(graph).data)
