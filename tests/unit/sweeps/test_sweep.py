@@ -68,6 +68,30 @@ def test_the_table_has_one_row_per_run_and_the_figures_are_there(done):
     assert list(done.to_pandas()["graph.n"]) == [3, 3, 4, 4] * 2
 
 
+def test_the_parquet_table_holds_what_the_csv_does(tmp_path):
+    """Also where values of one setting have several types, and where runs failed and have no metrics."""
+    pytest.importorskip("pyarrow", reason="there is no pyarrow; pip install 'd3gd[parquet]' brings it")
+    import pandas as pd
+
+    def make(step_size, name, seed):
+        if name == "bad":
+            raise RuntimeError("it is bad, \ud800 and \"quoted\"")
+        graph, problem = d3gd.graphs.ring(3), d3gd.problems.quadratic(agents=3, dim=2, seed=seed)
+        return {"algorithm": d3gd.DiDGD(step_size=step_size), "graph": graph, "problem": problem, "iterations": 20}
+
+    settings = {"step_size": [0.1, 1], "name": ["ä", "bad", 3, [1, 2], None]}
+    made = d3gd.sweep(make, settings, out=tmp_path / "out", jobs=1)
+    table = pd.read_parquet(made.folder / "sweep.parquet")
+    assert table["name"].tolist() == ["ä", "bad", "3", "[1, 2]", "None"] * 2
+    assert table["step_size"].tolist() == [0.1] * 5 + [1.0] * 5
+    finished = [row.final.get("stationarity", np.nan) for row in made.rows]
+    assert np.array_equal(table["stationarity"], finished, equal_nan=True)
+    assert np.isnan(finished).sum() == 2
+    plain = pd.read_csv(made.folder / "sweep.csv", keep_default_na=False, na_values={"stationarity": ""})
+    for name in ("step_size", "name", "seed", "status", "message", "stationarity", "run"):
+        assert table[name].equals(plain[name].astype(table[name].dtype)), name
+
+
 def test_combinations_are_ranked_by_their_median_over_seeds(done):
     for group in done.groups:
         values = [row.final["stationarity"] for row in group.rows]
