@@ -75,7 +75,7 @@ def test_the_parquet_table_holds_what_the_csv_does(tmp_path):
 
     def make(step_size, name, seed):
         if name == "bad":
-            raise RuntimeError("it is bad, \ud800 and \"quoted\"")
+            raise RuntimeError('it is bad, \ud800 and "quoted"')
         graph, problem = d3gd.graphs.ring(3), d3gd.problems.quadratic(agents=3, dim=2, seed=seed)
         return {"algorithm": d3gd.DiDGD(step_size=step_size), "graph": graph, "problem": problem, "iterations": 20}
 
