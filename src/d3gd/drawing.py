@@ -1,5 +1,6 @@
 """Networks drawn with matplotlib, and where their agents are: computed so that a network always looks the same."""
 
+import math
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 _DENSE = 0.3  # share of all possible links above which no layout untangles them and a circle is clearest
 _BY_DISTANCE = 100  # agents up to which distances are fitted; its cost grows with their square
 _NAMED = 60  # agents up to which names are written
-_WIDEST = 4.0  # points, of the largest weight
 
 
 def places(n: int, sources: Ints, targets: Ints) -> list[list[float]]:
@@ -49,6 +49,16 @@ def order(n: int, sources: Ints, targets: Ints) -> list[int]:
     return [int(i) for i in reverse_cuthill_mckee(both, symmetric_mode=True)]
 
 
+def widest(links: int) -> float:
+    """Return the width of the largest weight, in points: the more links there are, the thinner they have to be.
+
+    Example:
+        >>> widest(10), widest(169), widest(100_000)
+        (4.0, 2.0, 0.7)
+    """
+    return max(0.7, min(4.0, 26 / math.sqrt(max(1, links))))
+
+
 def draw(graph: "Digraph", weights: CSR | None = None, ax: Any = None) -> Any:
     """Draw a network; see :meth:`d3gd.Digraph.draw`."""
     from matplotlib.patches import FancyArrowPatch
@@ -59,7 +69,7 @@ def draw(graph: "Digraph", weights: CSR | None = None, ax: Any = None) -> Any:
     axes = new_axes() if ax is None else ax
     points = np.array(places(graph.n, graph.sources, graph.targets)) * [1, -1] + [0, 1]  # as in a report, y points up
     largest = float(np.abs(values[links]).max(initial=0)) or 1.0
-    size = min(320.0, 5000 / graph.n)
+    size, wide = min(320.0, 5000 / graph.n), widest(graph.link_count)
     for j, i, value in zip(graph.sources[links], graph.targets[links], values[links], strict=True):
         if value == 0:
             continue
@@ -71,7 +81,7 @@ def draw(graph: "Digraph", weights: CSR | None = None, ax: Any = None) -> Any:
                 connectionstyle="arc3,rad=0.12",
                 arrowstyle="-|>",
                 mutation_scale=6 + 4 * share,
-                linewidth=0.6 if weights is None else _WIDEST * share,
+                linewidth=0.6 if weights is None else wide * share,
                 color="#0072B2",
                 alpha=0.6,
                 shrinkA=size**0.5 / 2,

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import d3gd
+from d3gd.algorithms.identity import describe
 from d3gd.errors import GraphError, RecordError, SettingsError
 from d3gd.plots.movie import _scene
 
@@ -85,6 +86,24 @@ def test_a_label_names_what_differs_and_nothing_else(seeds):
     assert list(d3gd.plots.grouped(pairs[1:3])) == ["step_size=0.1, seed=1", "step_size=0.2, seed=0"]
     assert list(d3gd.plots.labels_of(pairs[:2])) == ["seed=0", "seed=1"]
     assert list(d3gd.plots.grouped([("a", seeds[0]), ("b", seeds[0])])) == ["DiDGD (a)", "DiDGD (b)"]
+
+
+def test_where_methods_differ_their_defaults_go_without_saying(seeds):
+    methods = [
+        d3gd.DiDGD(step_size=0.1),
+        d3gd.DiDGD(step_size=0.1, perron="known"),
+        d3gd.PerronD3GD(step_size=0.2),
+        d3gd.PerronD3GD(step_size=0.2, rule="fixed"),
+    ]
+    told = [{**seeds[0].settings, "algorithm": describe(method)} for method in methods]
+    pairs = [(str(i), replace(seeds[0], settings=settings)) for i, settings in enumerate(told)]
+    steps = [f"step_size={size}" for size in (0.1, 0.1, 0.2, 0.2)]
+    names = ["DiDGD", "DiDGD", "PerronD3GD", "PerronD3GD"]
+    rest = [[], ["perron=known"], [], ["rule=fixed"]]
+    assert list(d3gd.plots.labels_of(pairs)) == [
+        ", ".join([name, step, *more]) for name, step, more in zip(names, steps, rest, strict=True)
+    ]
+    assert list(d3gd.plots.labels_of(pairs[:2])) == ["perron=tracked", "perron=known"]  # one method: the values differ
 
 
 def test_time_is_at_the_mean_pace_of_a_run(seeds):

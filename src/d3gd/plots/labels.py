@@ -1,6 +1,7 @@
 """Names of runs in legends: what differs between them, and nothing else."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from typing import Any
 
 from d3gd.result import Result
@@ -64,12 +65,23 @@ def _told(facts: Sequence[Mapping[str, Any]]) -> list[str]:
     differing = [key for key in keys if len({repr(fact[key]) for fact in facts if key in fact}) > 1]
     if "algorithm" not in differing and any(all(key not in fact for key in differing) for fact in facts):
         differing.insert(0, "algorithm")  # or a run would have no label
+    usual = [_defaults(fact["algorithm"]) if "algorithm" in differing else {} for fact in facts]
     return [
         ", ".join(
-            str(fact[key]) if key == "algorithm" else f"{key}={_short(fact[key])}" for key in differing if key in fact
+            str(fact[key]) if key == "algorithm" else f"{key}={_short(fact[key])}"
+            for key in differing
+            if key in fact and not (key in known and known[key] == fact[key])
         )
-        for fact in facts
+        for fact, known in zip(facts, usual, strict=True)
     ]
+
+
+def _defaults(algorithm: str) -> dict[str, Any]:
+    """Return the defaults of a method, which go without saying where its name is told; none of a user's own."""
+    from d3gd.algorithms import catalogue
+
+    method = catalogue.methods().get(algorithm)
+    return {} if method is None else {each.name: each.default for each in fields(method) if each.default is not MISSING}
 
 
 def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from d3gd.arrays import Floats, Ints
 from d3gd.digraph import Digraph
-from d3gd.drawing import draw
+from d3gd.drawing import draw, widest
 from d3gd.errors import RecordError, SettingsError, WeightsError
 from d3gd.plots.labels import plain_label
 from d3gd.result import History, Result
@@ -20,7 +20,6 @@ from d3gd.weights import perron
 _DRAWN_UP_TO = 100  # agents: more are a tangle at this size
 _SIDE_BY_SIDE = 4
 _ROSE, _FELL, _SAME = "#0072B2", "#D55E00", "#8A939E"  # as in reports, safe for colour blindness
-_WIDEST = 4.0  # points, of the largest weight
 _DPI = 100
 
 
@@ -100,7 +99,8 @@ class _Panel(NamedTuple):
             change = now[entry] - first[entry]
             same = abs(change) <= 1e-3 * self.largest or not np.isfinite(change)
             link.set_color(_SAME if same else _ROSE if change > 0 else _FELL)
-            link.set_linewidth(_WIDEST * min(1.0, abs(now[entry]) / self.largest) if np.isfinite(now[entry]) else 0.0)
+            share = min(1.0, abs(now[entry]) / self.largest) if np.isfinite(now[entry]) else 0.0
+            link.set_linewidth(widest(len(self.entries)) * share)
         self.agents.set_sizes(self.sizes[at])
         if self.history.losses is not None:
             losses = self.history.losses[at]

@@ -37,14 +37,14 @@ function mixOf(shares) {
 
 function weightTable(run, frame, title, entries) {
   const shown = entries.slice().sort((a, b) => b[1] - a[1]).slice(0, 12);
-  const head = ["agent", "weight", "since the start", "", ...(run.sent ? ["carried"] : [])];
+  const head = ["agent", "weight", "change", "", ...(run.sent ? ["carried"] : [])];
   const rows = shown.map(([other, weight, before, e]) => element("tr", {"data-other": other},
     element("td", {}, shortened(run.names[other], 30)), element("td", {class: "number weight"}, number(weight)),
     element("td", {class: "number quiet"}, weight === before ? "0" : `${weight > before ? "+" : "−"}${number(Math.abs(weight - before))}`),
     element("td", {}, element("span", {class: "meter", style: `width:${((5 * (weight || 0)) / run.largest).toFixed(2)}em`})),
     ...(run.sent ? [element("td", {class: "number sent"}, bytes(run.carried(frame)(e)))] : [])));
   const more = entries.length > shown.length ? ` (the ${shown.length} largest of ${entries.length})` : "";
-  return element("div", {}, element("h3", {}, `${title}${more}`),
+  return element("div", {class: "table"}, element("h3", {}, `${title}${more}`),
     element("table", {class: title === "hears" ? "hears" : "heard"}, 
       element("thead", {}, element("tr", {}, ...head.map((name, i) => element("th", {scope: "col", class: i ? "number" : null}, name)))),
       element("tbody", {}, ...rows)));

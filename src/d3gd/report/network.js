@@ -4,7 +4,7 @@ class NetworkView {
     this.run = run;
     const n = run.agents, size = 1000, room = 90;
     this.radius = Math.max(7, Math.min(34, 200 / Math.sqrt(n)));
-    this.widest = Math.max(4, Math.min(14, 110 / Math.sqrt(n))); // of the largest weight
+    this.widest = Math.max(2.5, Math.min(14, 110 / Math.sqrt(n), 90 / Math.sqrt(run.links))); // of the largest weight
     this.points = run.places.map(([x, y]) => [room + x * (size - 2 * room), room + y * (size - 2 * room)]);
     this.svg = element("svg:svg", {viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": `network of ${n} agents`});
     this.links = [];

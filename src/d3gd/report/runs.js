@@ -188,12 +188,17 @@ function settingsTable() {
     element("table", {id: "settings"}, element("thead", {}, head), element("tbody", {}, ...rows))));
 }
 
+const choices = [
+  ...(RUNS.some(run => run.places) ? [element("label", {class: "quiet"}, "colour of agents ", painting)] : []),
+  ...(RUNS.some(run => run.sent) ? [element("label", {class: "quiet"}, "width of links ", widths)] : []),
+];
+const narrow = innerWidth < 700;
 page.replaceChildren(
   element("h1", {}, document.title),
   element("div", {class: "bar"}, playing, element("button", {type: "button", id: "back", "aria-label": "one record back", click: () => step(-1)}, "◀︎|"), slider,
     element("button", {type: "button", id: "forward", "aria-label": "one record forward", click: () => step(1)}, "|▶︎"), reading,
-    ...(RUNS.some(run => run.places) ? [element("label", {class: "quiet"}, "colour of agents ", painting)] : []),
-    ...(RUNS.some(run => run.sent) ? [element("label", {class: "quiet"}, "width of links ", widths)] : [])),
+    ...(narrow ? [] : choices)),
+  ...(narrow ? [element("div", {class: "bar loose"}, ...choices)] : []), // of a phone, the bar that stays takes little
   element("div", {class: RUNS.length === 1 ? "runs alone" : "runs"}, ...views.map(view => view.host)),
   element("div", {class: "charts"}, ...charts.map(chart => chart.host)),
   settingsTable(),
