@@ -98,7 +98,7 @@ class Result:
         said = f": {self.message}" if self.message else ""
         title = f"{self._name}: {self.status} at iteration {self.iterations[-1]} in {self.seconds:.1f} s{said}"
         scalar = {name: values for name, values in self.metrics.items() if values.ndim == 1}
-        rows = [(name, f"{values[0]:.4g}", f"{values[-1]:.4g}") for name, values in scalar.items()]
+        rows = [(name, *map(_shown, (values[0], values[-1]))) for name, values in scalar.items()]
         return html_table(title, rows, ("metric", "at the start", "at the end"))
 
     def to_pandas(self) -> Any:
@@ -173,6 +173,11 @@ class Result:
         fields = outcome.read_result(path, begun=layout.is_started(path))
         history = fields.pop("history")
         return cls(**fields, history=History(**history) if history else None)
+
+
+def _shown(value: Any) -> str:
+    """Return a metric for a table: counts, such as bytes, with all digits."""
+    return f"{value:,}" if isinstance(value, np.integer) else f"{value:.4g}"
 
 
 def _present(history: History) -> dict[str, Array]:

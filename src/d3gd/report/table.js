@@ -3,7 +3,9 @@ const MOST = 500; // rows shown at once
 const page = document.getElementById("page");
 const sorting = {column: null, up: true}, hidden = new Set();
 const body = element("tbody"), told = element("p", {class: "quiet", id: "told"});
-const heads = DATA.columns.map((name, i) => element("th", {scope: "col"}, element("button", {type: "button", click: () => sort(i)}, name)));
+const numeric = i => DATA.rows.some(row => typeof row.cells[i][0] === "number");
+const heads = DATA.columns.map((name, i) => element("th", {scope: "col", class: numeric(i) ? "number" : null},
+  element("button", {type: "button", click: () => sort(i)}, name)));
 const LONG = DATA.rows.length > 30;
 const filter = element("input", {type: "search", id: "filter", placeholder: "show rows with …", "aria-label": "show rows with", input: () => fill()});
 

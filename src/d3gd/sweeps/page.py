@@ -29,7 +29,7 @@ def write(sweep: "Sweep", path: str | Path) -> None:
         sweep.title,
         ["rank", *sweep.settings, f"{sweep.metric}, median", "lower quartile", "upper quartile", "note"],
         [("", _cells(rank, group)) for rank, group in enumerate(sweep.ranked, start=1)],
-        headline=[f"{len(sweep.groups)} combinations, {several}{failed}. Best: {best.name}."],
+        headline=[f"{len(sweep.groups)} combinations, {several}{failed}. Best: {short(best)}."],
         axes={name: Axis(label, sweep.metric, label) for name, label in _AXES.items()},
         curves=_curves(sweep),
         without="No combination has a finished run.",
@@ -54,8 +54,16 @@ def _curves(sweep: "Sweep") -> dict[str, dict[str, Any]]:
         runs = [sweep.result(row) for row in group.rows if row.status not in ("failed", "diverged")]
         known = [run for run in runs if sweep.metric in run.metrics]
         if known:
-            found[group.name] = _against(known, sweep.metric)
+            found[short(group)] = _against(known, sweep.metric)
     return found
+
+
+def short(group: "Group") -> str:
+    """Return a combination in words, with the last parts of settings' names where these suffice."""
+    leaves = [key.rpartition(".")[2] for key in group.values]
+    names = leaves if len(set(leaves)) == len(leaves) else list(group.values)
+    words = (f"{name}={text_of(value)}" for name, value in zip(names, group.values.values(), strict=True))
+    return ", ".join(words) or group.name
 
 
 def _against(runs: Sequence[Result], metric: str) -> dict[str, Mapping[str, Any]]:
