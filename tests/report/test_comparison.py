@@ -1,5 +1,8 @@
 """The page of a comparison in a real browser."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 import d3gd
@@ -52,6 +55,20 @@ def test_the_table_sorts_and_curves_toggle(found, opened, tmp_path, capsys):
     assert len(page.all(".curve")) == 3
     page.all("label.toggle input")[0].click()
     assert len(page.all(".curve")) == 2
+    unharmed(page)
+
+
+def test_methods_that_tie_are_named_by_their_ranks(opened, tmp_path, capsys):
+    """In the published comparison, of which the curves are not kept."""
+    folder = Path(__file__).parents[2] / "docs/results/compare/undirected"
+    rows = json.loads((folder / "compare.json").read_text())["rows"]
+    assert call(["report", str(folder), "--out", str(tmp_path / "page.html")]) == 0
+    page = opened(tmp_path / "page.html")
+    notes = page.js("[...document.querySelectorAll('#ranking tbody tr')].map(row => row.lastChild.textContent)")
+    told = [f"ties with {', '.join(map(str, row['ties']))}" if row["ties"] else "" for row in rows]
+    assert any(told)
+    assert [note.startswith(tie) for note, tie in zip(notes, told, strict=True)] == [True] * len(rows)
+    assert "The curves are not in this folder" in page.one("main").text
     unharmed(page)
 
 

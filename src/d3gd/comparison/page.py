@@ -67,15 +67,16 @@ def _measured(row: Mapping[str, Any]) -> bool:
 
 def _cells(row: Mapping[str, Any], costs: Sequence[str]) -> list[Cell]:
     value = {name: _wide(each) for name, each in row["value"].items()}
-    low, median, high = (number(value[name])[1] for name in ("low", "median", "high"))
-    ties = [f"ties with {', '.join(row['ties'])}"] if row["ties"] else []
+    low, high = ("∞" if math.isinf(value[name]) else f"{value[name]:.2g}" for name in ("low", "high"))
+    middle = f"{number(value['median'])[1]} [{low}, {high}]"
+    ties = [f"ties with {', '.join(map(str, row['ties']))}"] if row["ties"] else []
     spent = [_wide(row["cost"][name]) if _measured(row) else math.nan for name in costs]
     return [
         number(row["rank"]),
         (row["method"], row["method"]),
         (row["needs"], row["needs"]),
         number(_wide(row["step"])),
-        number(value["median"], f"{median} [{low}, {high}]") if _measured(row) else (None, row["status"]),
+        number(value["median"], middle) if _measured(row) else (None, row["status"]),
         number(_wide(row["disagreement"])),
         *(number(each, _bytes(each) if name == "bytes" else None) for name, each in zip(costs, spent, strict=True)),
         number(_wide(row["numbers"])),

@@ -3,8 +3,8 @@ const MOST = 500; // rows shown at once
 const page = document.getElementById("page");
 const sorting = {column: null, up: true}, hidden = new Set();
 const body = element("tbody"), told = element("p", {class: "quiet", id: "told"});
-const numeric = i => DATA.rows.some(row => typeof row.cells[i][0] === "number");
-const heads = DATA.columns.map((name, i) => element("th", {scope: "col", class: numeric(i) ? "number" : null},
+const sorted = DATA.columns.map((_, i) => DATA.rows.some(row => typeof row.cells[i][0] === "number")); // as numbers
+const heads = DATA.columns.map((name, i) => element("th", {scope: "col", class: sorted[i] ? "number" : null},
   element("button", {type: "button", click: () => sort(i)}, name)));
 const LONG = DATA.rows.length > 30;
 const filter = element("input", {type: "search", id: "filter", placeholder: "show rows with …", "aria-label": "show rows with", input: () => fill()});
@@ -42,8 +42,8 @@ function fill() {
   }
   heads.forEach((head, i) => head.setAttribute("aria-sort", i !== sorting.column ? "none" : sorting.up ? "ascending" : "descending"));
   heads.forEach((head, i) => head.toggleAttribute("hidden", common[i]));
-  body.replaceChildren(...rows.slice(0, MOST).map(row => element("tr", {class: row.class || null}, ...row.cells.map(([key, text], i) =>
-    element("td", {class: typeof key === "number" ? "number" : null, "data-column": DATA.columns[i], hidden: common[i]}, text)))));
+  body.replaceChildren(...rows.slice(0, MOST).map(row => element("tr", {class: row.class || null}, ...row.cells.map(([, text], i) =>
+    element("td", {class: sorted[i] ? "number" : null, "data-column": DATA.columns[i], hidden: common[i]}, text)))));
   const same = DATA.columns.map((name, i) => (common[i] && rows[0].cells[i][1] ? `${name} ${rows[0].cells[i][1]}` : "")).filter(Boolean);
   told.textContent = (rows.length > MOST ? `The first ${MOST} of ${rows.length.toLocaleString("en")} rows; sort, choose or type words to see others.`
     : rows.length < DATA.rows.length ? `${rows.length.toLocaleString("en")} of ${DATA.rows.length.toLocaleString("en")} rows.` : "")
