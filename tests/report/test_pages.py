@@ -96,3 +96,25 @@ def test_paper_gets_the_network_and_no_buttons(opened, written, emulated):
     emulated("setEmulatedMedia", media="print")
     assert not any(each.is_displayed() for each in page.all("button, select, input"))
     assert all(svg.is_displayed() for svg in page.all(".view svg"))
+
+
+def test_paper_begins_with_the_networks_side_by_side(opened, written, emulated):
+    """Also with an agent's tables below, which are longer than a page."""
+    emulated("setDeviceMetricsOverride", width=718, height=1047, deviceScaleFactor=1, mobile=False)  # A4, in pixels
+    emulated("setEmulatedMedia", media="print")
+    page = opened(written)
+    page.js("choose(4, true)")
+    boxes = page.js("[...document.querySelectorAll('.view svg')].map(svg => svg.getBoundingClientRect().toJSON())")
+    assert max(box["bottom"] for box in boxes) < 1047
+    assert boxes[0]["right"] <= boxes[1]["left"]
+    assert boxes[1]["right"] <= 718
+    assert page.js("document.documentElement.scrollWidth") <= 718
+    assert page.js("getComputedStyle(document.querySelector('.run')).breakInside") == "auto"
+
+
+def test_an_agent_fits_a_phone(opened, written, emulated):
+    emulated("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
+    page = opened(written)
+    page.js("choose(4, true)")
+    assert page.js("document.documentElement.scrollWidth") <= 360
+    assert page.js("document.querySelector('.bar').getBoundingClientRect().height") <= 110  # it stays while one scrolls

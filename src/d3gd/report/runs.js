@@ -190,7 +190,7 @@ function settingsTable() {
 
 const choices = [
   ...(RUNS.some(run => run.places) ? [element("label", {class: "quiet"}, "colour of agents ", painting)] : []),
-  ...(RUNS.some(run => run.sent) ? [element("label", {class: "quiet"}, "width of links ", widths)] : []),
+  ...(RUNS.some(run => run.sent) ? [element("label", {class: "quiet"}, "links show ", widths)] : []),
 ];
 const narrow = innerWidth < 700;
 page.replaceChildren(
