@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -149,6 +150,17 @@ def test_a_movie_has_a_frame_per_record_and_they_differ(recorded, tmp_path):
             film.seek(i)
             pictures.append(np.asarray(film.convert("RGB")))
     assert all((one != other).any() for one, other in pairwise(pictures))
+
+
+def test_a_movie_keeps_the_colours_of_thin_lines(tmp_path):
+    graph, problem = d3gd.graphs.erdos_renyi(20, 0.6, seed=0), d3gd.problems.sigmoid_classification(agents=20)
+    run = d3gd.run(d3gd.DiDGD(step_size=0.1), graph, problem, iterations=20, record_weights=True)
+    d3gd.plots.movie({"one": run, "other": run}, tmp_path / "run.gif", frames=2)
+    with Image.open(tmp_path / "run.gif") as film:
+        film.seek(film.n_frames - 1)
+        pixels = np.array(film.convert("RGB"), dtype=int).reshape(-1, 3)
+    for colour in ("#0072B2", "#D55E00"):  # of the two curves, the second dashed over the first
+        assert np.abs(pixels - 255 * np.array(to_rgb(colour))).max(axis=1).min() <= 6, colour
 
 
 def test_a_movie_shows_the_weights_of_each_record(recorded):

@@ -1,7 +1,7 @@
 """A run as a moving picture, for slides: the network as its weights change, above its curves."""
 
-import tempfile
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from d3gd.weights import perron
 _DRAWN_UP_TO = 100  # agents: more are a tangle at this size
 _SIDE_BY_SIDE = 4
 _ROSE, _FELL, _SAME = "#0072B2", "#D55E00", "#8A939E"  # as in reports, safe for colour blindness
-_DPI = 100
+_DPI, _COLOURS = 100, 128
 
 
 def movie(
@@ -38,8 +38,6 @@ def movie(
         fps: Frames per second.
         frames: The most frames; records are thinned to them.
     """
-    from matplotlib.animation import PillowWriter
-
     target = as_path("path", path)
     if target.suffix != ".gif":
         raise SettingsError(f"{path} ends in {target.suffix!r}; an animation's name ends in .gif")
@@ -49,16 +47,30 @@ def movie(
     figure, panels, cursor = _scene(runs, metric)
     times = np.unique(np.concatenate([run.history.iterations for run in panels]))
     chosen = times[np.unique(np.linspace(0, len(times) - 1, min(frames, len(times))).round().astype(int))]
-    with tempfile.TemporaryDirectory() as folder:
-        made, writer = Path(folder) / "movie.gif", PillowWriter(fps=fps)
-        with writer.saving(figure, str(made), dpi=_DPI):
-            for k in [*chosen, *[chosen[-1]] * (fps // 2)]:  # it rests at the end
-                for panel in panels:
-                    panel.show(int(k))
-                cursor.set_xdata([k, k])
-                writer.grab_frame()
-        files.make_folder(target.parent)
-        files.write_atomically(target, made.read_bytes())
+    drawn = []
+    for k in chosen:
+        for panel in panels:
+            panel.show(int(k))
+        cursor.set_xdata([k, k])
+        drawn.append(_drawn(figure))
+    first, *others = [*drawn, *[drawn[-1]] * (fps // 2)]  # it rests at the end
+    content = BytesIO()
+    first.save(content, format="gif", save_all=True, append_images=others, duration=1000 // fps, loop=0)
+    files.make_folder(target.parent)
+    files.write_atomically(target, content.getvalue())
+
+
+def _drawn(figure: Any) -> Any:
+    """Return a figure as a picture of few colours, not dithered: files are a tenth of those with dots between colours.
+
+    The octree keeps the colours of thin lines, which other palettes mix with their surroundings.
+    """
+    from PIL import Image
+
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    picture = Image.fromarray(np.ascontiguousarray(pixels))
+    return picture.quantize(_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
 
 
 def _checked(results: Mapping[str, Result]) -> dict[str, Result]:
@@ -119,7 +131,7 @@ def _scene(runs: Mapping[str, Result], metric: str | None) -> tuple[Any, list[_P
     from d3gd.plots import STYLE, plot_runs
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(4.5, 4.0 * len(runs)), 6.0), layout="constrained")
+        figure = Figure(figsize=(max(4.5, 4.0 * len(runs)), 6.0), layout="constrained", dpi=_DPI)
         FigureCanvasAgg(figure)
         grid = figure.add_gridspec(2, len(runs), height_ratios=[5, 2])
         panels = [_panel(figure.add_subplot(grid[0, i]), name, run) for i, (name, run) in enumerate(runs.items())]
