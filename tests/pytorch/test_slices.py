@@ -32,13 +32,13 @@ def model(dtype=torch.float32):
     return net
 
 
-def trained(transport, algorithm, *, steps=5, local=None, dtype=torch.float32, change=lambda net, opt: None):
+def trained(transport, algorithm, *, steps=5, local=None, every=1, dtype=torch.float32, change=lambda net, opt: None):
     """Train on this rank's data; returns the parameters and the state."""
     draws = torch.Generator().manual_seed(transport.rank)
     inputs, target = torch.randn(6, 4, generator=draws, dtype=dtype), torch.arange(6) % 3
     net = model(dtype)
     agent = network(d3gd.graphs.exponential(transport.ranks), transport=transport)
-    opt = DecentralizedOptimizer(net.parameters(), algorithm, agent, local=local)
+    opt = DecentralizedOptimizer(net.parameters(), algorithm, agent, local=local, every=every)
     for _ in range(steps):
         opt.zero_grad()
         nn.functional.cross_entropy(net(inputs), target).backward()
@@ -48,13 +48,13 @@ def trained(transport, algorithm, *, steps=5, local=None, dtype=torch.float32, c
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_slices_are_the_whole(name, dtype, monkeypatch):
+@pytest.mark.parametrize(("dtype", "every"), [(torch.float32, 1), (torch.float32, 2), (torch.bfloat16, 1)])
+def test_slices_are_the_whole(name, dtype, every, monkeypatch):
     ends = []
     for size in (1 << 19, 7):
         for limit in ("_WHOLE", "_SLICE"):
             monkeypatch.setattr(slices, limit, size)
-        runs = on_threads(RANKS, lambda rank: trained(rank, METHODS[name], dtype=dtype))
+        runs = on_threads(RANKS, lambda rank: trained(rank, METHODS[name], dtype=dtype, every=every))
         ends.append([(vector, opt.state_dict()) for vector, opt in runs])
     for (whole, state), (sliced, parts) in zip(*ends, strict=True):
         assert torch.equal(whole, sliced)
@@ -62,20 +62,22 @@ def test_slices_are_the_whole(name, dtype, monkeypatch):
         assert all(np.array_equal(state[key], parts[key], equal_nan=True) for key in state)  # also what was sent
 
 
+@pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("make", [None, lambda p: torch.optim.AdamW(p, lr=0.01)], ids=["plain", "AdamW"])
-def test_a_state_is_resumed_in_slices(make, small_slices):
+def test_a_state_is_resumed_in_slices(make, every, small_slices):
     algorithm = d3gd.PerronD3GD(step_size=0.1 if make is None else 1)
 
     def resumed(rank):
-        _, first = trained(rank, algorithm, steps=3, local=make)
+        _, first = trained(rank, algorithm, steps=3, local=make, every=every)
         saved = first.state_dict()
         net = model()
-        opt = DecentralizedOptimizer(net.parameters(), algorithm, first.network, local=make)
+        opt = DecentralizedOptimizer(net.parameters(), algorithm, first.network, local=make, every=every)
         opt.load_state_dict(saved)
         for optimizer, held in ((first, first.param_groups), (opt, opt.param_groups)):
             for parameter in held[0]["params"]:
                 parameter.grad = torch.ones_like(parameter)
-            optimizer.step()
+            for _ in range(every):
+                optimizer.step()
         return [torch.cat([p.detach().ravel() for p in o.param_groups[0]["params"]]) for o in (first, opt)]
 
     for went_on, again in on_threads(2, resumed):

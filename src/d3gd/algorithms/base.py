@@ -2,12 +2,15 @@
 
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+
 from d3gd.arrays import CSR, Floats
 from d3gd.conditions import Hardship
 from d3gd.digraph import Digraph
 from d3gd.distributed.knowledge import Needs as Needs
 from d3gd.errors import SettingsError, WeightsError
 from d3gd.network import Network
+from d3gd.rules.updates import followed, retraced
 from d3gd.state import PerAgent
 from d3gd.validation import normalize
 
@@ -47,6 +50,18 @@ class Heading(NamedTuple):
 
     factor: Floats | float  # f, (agents, 1)
     offset: Floats | float  # o, (agents, d)
+
+    def follow(self, net: Network, x: Floats, d: Floats, gamma: float) -> Floats:
+        """Return models after a step along a direction."""
+        return net.precise(followed(net, x, d, *self._columns(x), gamma=gamma))
+
+    def retrace(self, net: Network, x: Floats, moved: Floats, gamma: float) -> Floats:
+        """Return the mean direction of steps from ``x`` to ``moved``, given the sum of their sizes."""
+        return net.precise(retraced(net, x, moved, *self._columns(x), gamma=gamma))
+
+    def _columns(self, x: Floats) -> list[Floats]:
+        """Return offset and factor as arrays."""
+        return [p if isinstance(p, np.ndarray) else np.full((len(x), 1), p) for p in (self.offset, self.factor)]
 
 
 class Algorithm(Generic[S]):

@@ -179,7 +179,7 @@ class Trail:
     def follow(self, d: Floats, gamma: float) -> None:
         """Take a step along a direction."""
         self.total, self.size = self.total + gamma * d, self.size + gamma
-        self.x = self._net.precise(self.x - gamma * (self._heading.factor * d + self._heading.offset))
+        self.x = self._heading.follow(self._net, self.x, d, gamma)
 
     @property
     def mean(self) -> Floats:

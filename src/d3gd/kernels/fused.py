@@ -19,10 +19,13 @@ from d3gd.kernels.threads import in_parts
 Equation: TypeAlias = Callable[..., Any]
 
 _PRECISIONS = (np.float64, np.float32)
+_PIECE = 1 << 10  # numbers, of which the fastest cache holds some arrays
 _SAMPLE = 256  # numbers; each has an even chance to show that roundings differ
 
 
 # One loop per pattern of arguments: "x" is an array of rows, "y" a column of one number per row, read once per row.
+# Where a result may overwrite its first argument, long rows go through a piece of other memory: a loop is vectorized
+# only if it writes to none of what it reads.
 
 
 def _xy(f):  # type: ignore[no-untyped-def]
@@ -37,10 +40,20 @@ def _xy(f):  # type: ignore[no-untyped-def]
 
 def _xxy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, y):  # type: ignore[no-untyped-def]
+        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
             w = y[i, 0]
-            for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], q[i, c], w, *numbers)
+            if width <= _PIECE:
+                for c in range(width):
+                    result[i, c] = f(p[i, c], q[i, c], w, *numbers)
+                continue
+            for start in range(0, width, _PIECE):
+                end = min(start + _PIECE, width)
+                piece, into, ps, qs = scratch[: end - start], result[i, start:end], p[i, start:end], q[i, start:end]
+                for c in range(len(piece)):
+                    piece[c] = f(ps[c], qs[c], w, *numbers)
+                for c in range(len(piece)):
+                    into[c] = piece[c]
 
     return kernel
 
@@ -56,10 +69,37 @@ def _xxx(f):  # type: ignore[no-untyped-def]
 
 def _xxxy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, r, y):  # type: ignore[no-untyped-def]
+        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
             w = y[i, 0]
-            for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], q[i, c], r[i, c], w, *numbers)
+            if width <= _PIECE:
+                for c in range(width):
+                    result[i, c] = f(p[i, c], q[i, c], r[i, c], w, *numbers)
+                continue
+            for start in range(0, width, _PIECE):
+                end = min(start + _PIECE, width)
+                piece, into = scratch[: end - start], result[i, start:end]
+                ps, qs, rs = p[i, start:end], q[i, start:end], r[i, start:end]
+                for c in range(len(piece)):
+                    piece[c] = f(ps[c], qs[c], rs[c], w, *numbers)
+                for c in range(len(piece)):
+                    into[c] = piece[c]
+
+    return kernel
+
+
+def _xxyy(f):  # type: ignore[no-untyped-def]
+    def kernel(first, last, numbers, result, p, q, y, z):  # type: ignore[no-untyped-def]
+        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
+        for i in range(first, last):
+            v, w = y[i, 0], z[i, 0]
+            for start in range(0, width, _PIECE):
+                end = min(start + _PIECE, width)
+                piece, into, ps, qs = scratch[: end - start], result[i, start:end], p[i, start:end], q[i, start:end]
+                for c in range(len(piece)):
+                    piece[c] = f(ps[c], qs[c], v, w, *numbers)
+                for c in range(len(piece)):
+                    into[c] = piece[c]
 
     return kernel
 
@@ -89,6 +129,7 @@ _LOOPS: dict[str, Callable[[Equation], Kernel]] = {
     "xxy": _xxy,
     "xxx": _xxx,
     "xxxy": _xxxy,
+    "xxyy": _xxyy,
     "xyxx": _xyxx,
     "xxxxy": _xxxxy,
 }

@@ -12,27 +12,28 @@ from numba.extending import register_jitable
 from d3gd.arrays import Array, Floats, Ints
 from d3gd.kernels.compiling import WHOLE, compiled, given, made
 
-PIECE = 1 << 11  # numbers
+_PIECE = 1 << 10  # numbers, of which the fastest cache holds some arrays
 
 
 @register_jitable
 def _mix_piece(piece, start, first, last, columns, a, x, others):  # type: ignore[no-untyped-def]
+    zero = a.dtype.type(0)  # a plain 0 would be added in double precision
     for e in range(first, last):
         weight, heard = a[e], x[columns[e]] if columns[e] < len(x) else others[columns[e] - len(x)]
         some = heard[start : start + len(piece)]
         if e == first:
             for c in range(len(piece)):
-                piece[c] = 0 + weight * some[c]
+                piece[c] = zero + weight * some[c]
         else:
             for c in range(len(piece)):
                 piece[c] += weight * some[c]
 
 
 def _correct(first, last, indptr, columns, a, x, others, rate, mixed, v):  # type: ignore[no-untyped-def]
-    scratch, width = np.empty(PIECE, dtype=a.dtype), v.shape[1]
+    scratch, width = np.empty(_PIECE, dtype=a.dtype), v.shape[1]
     for i in range(first, last):
-        for start in range(0, width, PIECE):
-            stop = min(start + PIECE, width)
+        for start in range(0, width, _PIECE):
+            stop = min(start + _PIECE, width)
             piece, sent = scratch[: stop - start], x[i, start:stop]
             into, new = mixed[i, start:stop], v[i, start:stop]
             _mix_piece(piece, start, indptr[i], indptr[i + 1], columns, a, x, others)
@@ -43,11 +44,11 @@ def _correct(first, last, indptr, columns, a, x, others, rate, mixed, v):  # typ
 
 
 def _descend(first, last, indptr, columns, a, x, others, g, factor, new):  # type: ignore[no-untyped-def]
-    scratch, width = np.empty(PIECE, dtype=a.dtype), g.shape[1]
+    scratch, width = np.empty(_PIECE, dtype=a.dtype), g.shape[1]
     for i in range(first, last):
         by = factor[i, 0]
-        for start in range(0, width, PIECE):
-            stop = min(start + PIECE, width)
+        for start in range(0, width, _PIECE):
+            stop = min(start + _PIECE, width)
             piece, slope, into = scratch[: stop - start], g[i, start:stop], new[i, start:stop]
             _mix_piece(piece, start, indptr[i], indptr[i + 1], columns, a, x, others)
             for c in range(len(piece)):

@@ -14,7 +14,9 @@ from d3gd.kernels.threads import is_small
 from d3gd.network import Network
 
 
-def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+def rowwise(
+    *, into: int | None = None, after: int | None = None
+) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
     """Make an equation of rows an update of a network: ``update(net, *rows, **numbers)``.
 
     Large networks evaluate it entry by entry, compiled, so it must consist of arithmetic alone.
@@ -22,6 +24,7 @@ def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Call
     Args:
         into: The place of an argument that is no longer needed afterwards and was not sent; the result may overwrite
             it.
+        after: The place of a row of the state that the result replaces: see :meth:`d3gd.network.Network.place`.
     """
 
     def made(equation: Callable[..., Array]) -> Callable[..., Array]:
@@ -29,7 +32,8 @@ def rowwise(*, into: int | None = None) -> Callable[[Callable[..., Array]], Call
         def update(net: Network, *rows: Array, **numbers: float) -> Array:
             if is_small(rows[0], loaded()):
                 return equation(*rows, **numbers)
-            return net.rowwise(equation, *rows, out=None if into is None else rows[into], **numbers)
+            out = net.place(rows[after]) if after is not None else None if into is None else rows[into]
+            return net.rowwise(equation, *rows, out=out, **numbers)
 
         return update
 
@@ -42,10 +46,22 @@ def descended(mixed: Floats, g: Floats, y: Floats, gamma: float, n: int) -> Floa
     return mixed - gamma / (n * y) * g
 
 
-@rowwise()
+@rowwise(after=0)
 def corrected(x: Floats, g: Floats, v: Floats, y: Floats, gamma: float, n: int) -> Floats:
     r"""Return :math:`x_i - \gamma (\frac{1}{n y_i} g_i + v_i)`: a step with the correction in it."""
     return x - gamma * (g / (n * y) + v)
+
+
+@rowwise(after=0)
+def followed(x: Floats, d: Floats, o: Floats, y: Floats, gamma: float) -> Floats:
+    r"""Return :math:`x_i - \gamma (y_i d_i + o_i)`: a local step along a heading with factor y and offset o."""
+    return x - gamma * (y * d + o)
+
+
+@rowwise()
+def retraced(x: Floats, moved: Floats, o: Floats, y: Floats, gamma: float) -> Floats:
+    r"""Return the mean direction :math:`d_i` of local steps from x to another model: what :func:`followed` inverts."""
+    return ((x - moved) / gamma - o) / y
 
 
 @rowwise()

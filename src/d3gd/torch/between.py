@@ -7,7 +7,6 @@ import numpy as np
 
 from d3gd.algorithms.around import resized
 from d3gd.algorithms.base import Algorithm, Draw
-from d3gd.algorithms.local import Trail
 from d3gd.arrays import Array, Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
@@ -19,53 +18,59 @@ _PREFIX = "between."  # of its arrays in a saved state
 class SoFar(NamedTuple):
     """Local steps since the last exchange: see :class:`d3gd.algorithms.local.Trail`."""
 
-    x: Floats
-    total: Floats
-    size: float
-    steps: int
+    x: Floats  # where they have led
+    size: float = 0.0  # the sum of the step sizes
+    steps: int = 0
 
     def arrays(self) -> dict[str, Array]:
         """Return them as named arrays."""
         return {_PREFIX + name: np.array(value) for name, value in self._asdict().items()}
 
 
-def begun(x: Floats) -> SoFar:
-    """Return no steps yet, from a model."""
-    return SoFar(x, np.zeros_like(x), 0.0, 0)
-
-
 def continued(arrays: dict[str, Array]) -> SoFar:
     """Return the steps of a saved state."""
-    x, total, size, steps = (arrays[_PREFIX + name] for name in SoFar._fields)
-    return SoFar(x, total, float(size), int(steps))
-
-
-def followed(
-    algorithm: Algorithm[Any], net: Network, memory: Any, k: int, so_far: SoFar, d: Floats, every: int
-) -> SoFar:
-    """Return the steps with one more along a direction.
-
-    Args:
-        algorithm: The method, with the step size of this local step.
-        net: This process's agent.
-        memory: The state since the last exchange.
-        k: The number of exchanges so far.
-        so_far: The steps so far.
-        d: The direction.
-        every: The number of local steps per exchange.
-    """
-    gamma = at(getattr(algorithm, "step_size"), k)  # noqa: B009 - it has one, see require_steerable
-    trail = Trail(net, resized(algorithm, every * gamma).heading(net, memory, k), so_far.x)
-    trail.total, trail.size = so_far.total, so_far.size
-    trail.follow(d, gamma)
-    return SoFar(trail.x, trail.total, trail.size, so_far.steps + 1)
+    x, size, steps = (arrays[_PREFIX + name] for name in SoFar._fields)
+    return SoFar(x, float(size), int(steps))
 
 
 @dataclass(frozen=True)
-class Mean:
-    """The mean direction of local steps, in place of a gradient."""
+class Between:
+    """The local steps of one iteration of a method, on a model or a slice of it.
 
-    so_far: SoFar
+    Attributes:
+        algorithm: The method, with the step size of a local step, or for :meth:`mean` with the sum of them.
+        net: This process's agent.
+        k: The number of exchanges so far.
+    """
+
+    algorithm: Algorithm[Any]
+    net: Network
+    k: int
+
+    @property
+    def size(self) -> float:
+        """The step size."""
+        return at(getattr(self.algorithm, "step_size"), self.k)  # noqa: B009 - it has one, see require_steerable
+
+    def follow(self, memory: Any, x: Floats, d: Floats, every: int) -> Floats:
+        """Return the model after one of ``every`` steps, along a direction, given the state since the last exchange."""
+        whole = resized(self.algorithm, every * self.size)
+        return whole.heading(self.net, memory, self.k).follow(self.net, x, d, self.size)
+
+    def mean(self, memory: Any, x: Floats) -> Floats:
+        r"""Return the mean direction of steps from the model of a state to ``x``.
+
+        Since :math:`x^H = x^0 - \sum_h \gamma_h (f d^h + o)`, no sum of directions is kept. A model in single precision
+        is rounded at every step; methods see what has become of it.
+        """
+        heading = self.algorithm.heading(self.net, memory, self.k)
+        return heading.retrace(self.net, self.algorithm.point(memory), x, self.size)
+
+
+class Known(NamedTuple):
+    """A mean direction, in place of a gradient."""
+
+    d: Floats
 
     def __call__(self, x: Floats | None = None, *, draw: Draw = "new") -> Floats:
         """Return it, at the model."""
@@ -74,5 +79,4 @@ class Mean:
                 "this method evaluates gradients at other points, and takes no local steps; drop every, or choose "
                 "another one"
             )
-        mean: Floats = self.so_far.total / self.so_far.size
-        return mean
+        return self.d

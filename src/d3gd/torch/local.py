@@ -70,32 +70,19 @@ class Local:
     def show(self, k: int) -> None:
         """Do nothing: groups belong to the local optimizer."""
 
-    def direction(
-        self, model: Model, dtype: Any, closure: Callable[[], float] | None, losses: list[float], k: int
-    ) -> Row:
+    def direction(self, model: Model, dtype: Any, closure: Callable[[], float] | None, k: int) -> Row:
         """Return by how much the optimizer would change the parameters, per unit of its learning rate.
 
-        The parameters keep their values. Learning rates may change in the step itself: those before it count.
-
-        Args:
-            model: The parameters.
-            dtype: The precision of the result.
-            closure: Computes the loss and its gradients, if ``step`` was given one.
-            losses: To be extended by what the closure returns.
-            k: The iteration.
+        The parameters keep their values. Learning rates may change in the step itself: those before it count. The
+        arguments are those of :class:`d3gd.torch.turn.Source`.
         """
         if closure is None:  # or else NaN would stay in its moments
             require_finite(model.gradients(dtype).is_finite(), k)
-
-        def recorded() -> float:
-            losses.append(closure())  # type: ignore[misc]  # it is called only if there is one
-            return losses[-1]
-
         size, trained = self._size, model.parameters
         before = [parameter.detach().clone() for parameter in trained]
         moved = torch.empty(model.dim, dtype=torch_dtype(dtype))
         try:
-            self.optimizer.step(*[] if closure is None else [recorded])
+            self.optimizer.step(*[] if closure is None else [closure])
             for part, old, new in zip(torch.split(moved, model.sizes), before, trained, strict=True):
                 part.copy_(old.reshape(-1)).sub_(new.detach().reshape(-1).to(part))
         finally:

@@ -26,6 +26,7 @@ from d3gd.torch.rows import gathered, unscale, write
 from d3gd.torch.saving import read, saved
 from d3gd.torch.statistics import warn_of_local
 from d3gd.torch.stepping import Steps
+from d3gd.torch.turn import Turn
 from d3gd.validation import count
 
 
@@ -161,21 +162,21 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         if agreed.finished:
             self._together = False
             return None
-        losses: list[float] = []
+        turn = Turn(closure, idle=self._out)
         try:
             if agreed.skip or algorithm is None:
                 if not (agreed.skip or self._out):
-                    self._steps.direction(closure, losses, k)  # a local optimizer goes on, a closure is called
+                    self._steps.direction(turn, k)  # a local optimizer goes on, a closure is called
                 self.skipped += 1
             else:
-                self._steps.take(*self._begun(k), closure, losses, idle=self._out)
+                self._steps.take(*self._begun(k), turn)
         except DivergedError:
             self.status = "diverged"
             raise
         self.status = "running"
         self.iteration += 1
         self._source.show(self._exchanges)
-        return losses[0] if losses else None
+        return turn.losses[0] if turn.losses else None
 
     @property
     def _exchanges(self) -> int:

@@ -88,13 +88,11 @@ class Plain:
             for group in self._groups:
                 group["lr"] = self._size(k)
 
-    def direction(
-        self, model: Model, dtype: Any, closure: Callable[[], float] | None, losses: list[float], k: int
-    ) -> Row:
-        """Return the gradient, with the arguments of :meth:`d3gd.torch.local.Local.direction`."""
+    def direction(self, model: Model, dtype: Any, closure: Callable[[], float] | None, k: int) -> Row:
+        """Return the gradient, see :class:`d3gd.torch.turn.Source`."""
         if closure is not None:
             with torch.enable_grad():
-                losses.append(closure())
+                closure()
         return model.gradients(dtype)
 
     def state(self) -> dict[str, torch.Tensor]:

@@ -1,8 +1,8 @@
 """The steps of an algorithm on this process's model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -14,13 +14,15 @@ from d3gd.engine.checks import require_state
 from d3gd.engine.gradients import Gradients
 from d3gd.errors import D3GDError
 from d3gd.network import Network
-from d3gd.torch import between, slices
+from d3gd.torch import slices
+from d3gd.torch.between import Between, Known, SoFar, continued
 from d3gd.torch.checks import require_computable, require_finite
 from d3gd.torch.local import Local
 from d3gd.torch.model import Model
 from d3gd.torch.plain import Plain
 from d3gd.torch.rows import Row, is_finite
 from d3gd.torch.saving import restored
+from d3gd.torch.turn import Turn
 
 
 class Steps:
@@ -48,7 +50,7 @@ class Steps:
             self.memory = algorithm.init(net, x0)
         require_state(algorithm, net, self.memory, model.dim, type(algorithm).__name__, "init")
         self._every = every
-        self._cuts = slices.bounds(algorithm, net, model.dim) if every == 1 else None
+        self._cuts = slices.bounds(algorithm, net, model.dim)
         self._torn = False
         self._keep(self.memory)
 
@@ -63,11 +65,8 @@ class Steps:
 
     def load(self, arrays: dict[str, Array]) -> None:
         """Continue from the arrays of a saved state."""
-        self._keep(restored(self.memory, arrays))
+        self._keep(restored(self.memory, arrays), continued(arrays) if self._every > 1 else None)
         self._torn = False
-        if self._every > 1:
-            self._so_far = between.continued(arrays)
-            self._model.write(self.point)
 
     def renew(self) -> None:
         """Start the method again from the model if the network has changed."""
@@ -75,17 +74,18 @@ class Steps:
         if memory is not self.memory:
             self._keep(memory)
 
-    def _keep(self, memory: Any) -> None:
-        """Keep a state that no step has made."""
+    def _keep(self, memory: Any, so_far: SoFar | None = None) -> None:
+        """Keep a state that no step has made, and the local steps since then."""
         if self._cuts is not None:
-            self.memory = slices.separate(memory, self._model.dim)
-            self._model.share(self.point)
-            self._sums = slices.sums(self.point, self._cuts)
-            return
+            memory = slices.separate(memory, self._model.dim)
         self.memory = memory
         if self._every > 1:
-            self._so_far = between.begun(self._algorithm.point(memory))
-        self._model.share(self.point.copy())
+            self._so_far = so_far or SoFar(self._algorithm.point(memory).copy())
+        if self._cuts is None:
+            self._model.share(self.point.copy())
+        else:
+            self._model.share(self.point)
+            self._sums = slices.sums(self.point, self._cuts)
 
     def require_untouched(self, groups: Sequence[dict[str, Any]], *, thorough: bool) -> None:
         """Raise an error if other code has changed the parameters since the last step.
@@ -106,107 +106,41 @@ class Steps:
         if self._torn:
             raise D3GDError("the last step was interrupted, and part of the model has changed; load a saved state")
 
-    def direction(self, closure: Callable[[], float] | None, losses: list[float], k: int) -> Row:
+    def direction(self, turn: Turn, k: int) -> Row:
         """Return the gradient, or what a local optimizer proposes per unit of the step size."""
-        return self._source.direction(self._model, self._net.dtype, closure, losses, k)
+        return turn.direction(self._source, self._model, self._net.dtype, k)
 
-    def take(
-        self,
-        algorithm: Algorithm[Any],
-        k: int,
-        closure: Callable[[], float] | None,
-        losses: list[float],
-        *,
-        idle: bool,
-    ) -> None:
-        """Take iteration ``k``, and write the new model to the parameters.
+    def take(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
+        """Take a step of iteration ``k``, and write the new model to the parameters.
 
         Args:
-            algorithm: The method, with the step size of this iteration.
+            algorithm: The method, with the step size of this step.
             k: The iteration.
-            closure: Computes the loss and its gradients, if ``step`` was given one.
-            losses: To be extended by what the closure returns.
-            idle: Whether this agent has no data for this step: its gradient is zero.
+            turn: The call of the optimizer.
         """
         one = nullcontext() if is_coordinatewise(algorithm) else self._blas.limit(limits=1, user_api="blas")
         with one, np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # divergence shows in the numbers
-            if self._cuts is not None:
-                self._take_slices(self._cuts, algorithm, k, closure, losses, idle)
+            if self._every > 1:
+                self._take_local(algorithm, k, turn)
+            elif self._cuts is not None:
+                self._take_slices(self._cuts, algorithm, k, turn)
             else:
-                take = self._take_local if self._every > 1 else self._take_whole
-                take(algorithm, k, closure, losses, idle)
-        if closure is not None and not losses and not idle:
-            self.direction(closure, losses, k)  # a caller expects its closure to be called
+                self._take_whole(algorithm, k, turn)
+        if turn.waiting:
+            self.direction(turn, k)
         if k == 0 and (self._every == 1 or self._so_far.steps == 0):
             name = type(algorithm).__name__
             require_state(algorithm, self._net, self.memory, self._model.dim, name, "step")
 
-    def _take_local(
-        self,
-        algorithm: Algorithm[Any],
-        k: int,
-        closure: Callable[[], float] | None,
-        losses: list[float],
-        idle: bool,
-    ) -> None:
-        """Take a local step, and after the last of them exchange."""
-        so_far = self._so_far
-        d = np.zeros_like(so_far.x) if idle else self.direction(closure, losses, k).whole()
-        require_finite(is_finite(d), k)
-        so_far = between.followed(algorithm, self._net, self.memory, k, so_far, d, self._every)
-        if so_far.steps == self._every:
-            whole = resized(algorithm, so_far.size)
-            memory = self._net.take(whole, between.Mean(so_far), self.memory, k)
-            so_far = between.begun(whole.point(memory))
-        else:
-            memory = self.memory
-        require_finite(is_finite(so_far.x), k)
-        self.memory, self._so_far = memory, so_far
-        self._model.write(self.point)
-
-    def _take_slices(
-        self,
-        cuts: list[int],
-        algorithm: Algorithm[Any],
-        k: int,
-        closure: Callable[[], float] | None,
-        losses: list[float],
-        idle: bool,
-    ) -> None:
-        row: list[Row] = []
-
-        def direction(first: int, last: int) -> Floats:
-            if idle:
-                return np.zeros((1, last - first), dtype=self._net.dtype)
-            if not row:
-                row.append(self.direction(closure, losses, k))
-                require_finite(row[0].is_finite(), k)
-                self._torn = True  # from here on, until the last slice is written
-            return row[0].part(first, last)
-
-        self._torn = idle
-        self.memory, self._sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
-        self._torn = False
-        self._model.written()
-
-    def _take_whole(
-        self,
-        algorithm: Algorithm[Any],
-        k: int,
-        closure: Callable[[], float] | None,
-        losses: list[float],
-        idle: bool,
-    ) -> None:
+    def _take_whole(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
         here, model = self.point, self._model
 
         def evaluate(x: Floats, key: int | None) -> Floats:
-            if idle:
-                return np.zeros_like(here)
-            elsewhere = x is not here
-            require_computable(elsewhere, key is None, closure is not None, isinstance(self._source, Local))
+            elsewhere = x is not here and not turn.idle
+            require_computable(elsewhere, key is None, turn.has_closure, isinstance(self._source, Local))
             if elsewhere:
                 model.write(x)
-            found = self.direction(closure, losses, k).whole()
+            found = self.direction(turn, k).whole()
             if elsewhere:
                 model.write(here)
             require_finite(is_finite(found), k)
@@ -218,3 +152,67 @@ class Steps:
         require_finite(is_finite(algorithm.point(memory)), k)
         self.memory = memory
         model.write(self.point)
+
+    def _take_slices(self, cuts: list[int], algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
+        row: list[Row] = []
+
+        def direction(part: Any, first: int, last: int) -> Floats:
+            if not row:
+                row.append(self.direction(turn, k))
+                require_finite(row[0].is_finite(), k)
+                self._torn = True  # from here on, until the last slice is written
+            return row[0].part(first, last)
+
+        self.memory, self._sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
+        self._torn = False
+        self._model.written()
+
+    def _take_local(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
+        """Take a local step, and after the last of them exchange."""
+        d = self.direction(turn, k)
+        require_finite(d.is_finite(), k)
+        x, size, steps = self._so_far
+        so_far = SoFar(x, size + Between(algorithm, self._net, k).size, steps + 1)
+        last = so_far.steps == self._every
+        if self._cuts is None:
+            self._follow_whole(algorithm, k, so_far, d, last)
+        else:
+            self._torn = True
+            self._follow_slices(self._cuts, algorithm, k, so_far, d, last)
+            self._torn = False
+
+    def _follow_whole(self, algorithm: Algorithm[Any], k: int, so_far: SoFar, d: Row, last: bool) -> None:
+        memory, net = self.memory, self._net
+        x = Between(algorithm, net, k).follow(memory, so_far.x, d.whole(), self._every)
+        require_finite(is_finite(x), k)
+        so_far = so_far._replace(x=x)
+        if last:
+            whole = resized(algorithm, so_far.size)
+            memory = net.take(whole, Known(Between(whole, net, k).mean(memory, x)), memory, k)
+            so_far = SoFar(whole.point(memory))
+            require_finite(is_finite(so_far.x), k)
+        self.memory, self._so_far = memory, so_far
+        self._model.write(so_far.x)
+
+    def _follow_slices(
+        self, cuts: list[int], algorithm: Algorithm[Any], k: int, so_far: SoFar, d: Row, last: bool
+    ) -> None:
+        net, x = cast(Network, slices.Sliced(self._net)), so_far.x
+        local, self._sums = Between(algorithm, net, k), []
+        for begin, end, part in slices.pieces(self.memory, cuts):
+            here = x[:, begin:end]
+            new = local.follow(part, here, d.part(begin, end), self._every)
+            self._sums.append(slices.finite_sum(new, k))
+            slices.put(new, here)
+        if last:
+            whole = resized(algorithm, so_far.size)
+            there = Between(whole, net, k)
+
+            def direction(part: Any, begin: int, end: int) -> Floats:
+                return there.mean(part, x[:, begin:end])
+
+            self.memory, self._sums = slices.step(whole, self._net, self.memory, k, direction, cuts)
+            so_far = SoFar(x)
+            x[...] = whole.point(self.memory)
+        self._so_far = so_far
+        self._model.written()
