@@ -85,6 +85,14 @@ def keyed_uniform(seed: int, agents: Ints, iteration: int, count: int, stream: i
     Reference:
         Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
     """
+    words = keyed_words(seed, agents, iteration, count, stream)
+    words >>= _11
+    uniform: Floats = np.multiply(words, 2.0**-53, dtype=np.float64)
+    return uniform
+
+
+def keyed_words(seed: int, agents: Ints, iteration: int, count: int, stream: int = 0) -> npt.NDArray[np.uint64]:
+    """Return the 64 random bits behind each draw of :func:`keyed_uniform`, with its arguments."""
     base = 0
     for part in (seed, stream, iteration):
         base = _scramble(base + (int(part) + 1) * _GOLDEN)
@@ -93,12 +101,10 @@ def keyed_uniform(seed: int, agents: Ints, iteration: int, count: int, stream: i
     rows *= _PHI
     rows += np.array([base], dtype=np.uint64)
     _scramble_all(rows)
-    words = np.arange(1, count + 1, dtype=np.uint64)
+    words: npt.NDArray[np.uint64] = np.arange(1, count + 1, dtype=np.uint64)
     words = rows[:, None] + words * _PHI
     _scramble_all(words)
-    words >>= _11
-    uniform: Floats = np.multiply(words, 2.0**-53, dtype=np.float64)
-    return uniform
+    return words
 
 
 def keyed_choices(seed: int, agents: Ints, iteration: int, count: int, sizes: Ints) -> Ints:

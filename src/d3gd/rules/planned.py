@@ -107,7 +107,7 @@ class Planned(Rule):
         """Return the averages of this iteration and of the ``age`` before it."""
         sketch = Sketch(now.g.shape[1], SKETCH)
         last = sketch(now.g)
-        pushes = (1 - _MEMORY) * sketch(now.g + net.n * s.now.pi[net.agents, None] * now.v)
+        pushes = (1 - _MEMORY) * (last + net.n * s.now.pi[net.agents, None] * sketch(now.v))
         if age == 0:
             return s._replace(mean=pushes, spread=np.zeros_like(s.spread), last=last)
         change = last - s.last

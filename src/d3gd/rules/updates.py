@@ -61,7 +61,7 @@ def followed(x: Floats, d: Floats, o: Floats, y: Floats, gamma: float) -> Floats
 @rowwise()
 def retraced(x: Floats, moved: Floats, o: Floats, y: Floats, gamma: float) -> Floats:
     r"""Return the mean direction :math:`d_i` of local steps from x to another model: what :func:`followed` inverts."""
-    return ((x - moved) / gamma - o) / y
+    return ((x - moved) - gamma * o) / (gamma * y)
 
 
 @rowwise()

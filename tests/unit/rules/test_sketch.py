@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from d3gd.rules import sketch
 from d3gd.rules.sketch import Sketch
 from tests.helpers.strategies import examples
 
@@ -18,9 +19,9 @@ SIZES = st.tuples(st.integers(1, 200), st.integers(1, 80), st.integers(0, 10**6)
 def test_linear(sizes, a, b):
     d, s, seed = sizes
     u, v = np.random.default_rng(seed).normal(size=(2, 3, d))
-    sketch = Sketch(d, s, seed)
-    assert sketch(u).shape == (3, min(d, s)) == (3, sketch.length)
-    assert np.allclose(sketch(a * u + b * v), a * sketch(u) + b * sketch(v), rtol=0, atol=1e-11)
+    made = Sketch(d, s, seed)
+    assert made(u).shape == (3, min(d, s)) == (3, made.length)
+    assert np.allclose(made(a * u + b * v), a * made(u) + b * made(v), rtol=0, atol=1e-11)
 
 
 @examples(30)
@@ -49,6 +50,15 @@ def test_an_agent_sketches_the_same_bits_whoever_else_is_in_its_block(n, d, data
     assert np.array_equal(Sketch(d, 64)(rows[block]), Sketch(d, 64)(rows)[block])
     assert np.array_equal(Sketch(d, 64)(np.asfortranarray(rows)), Sketch(d, 64)(rows))
     assert np.array_equal(Sketch(d, 64)(np.repeat(rows, 2, axis=1)[:, ::2]), Sketch(d, 64)(rows))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("d", "s"), [(1000, 64), (777, 64), (777, 100), (300, 128), (65, 64), (90, 7)])
+def test_the_kernel_for_long_vectors_has_the_bits_of_numpy(d, s, dtype, monkeypatch):
+    rows = np.random.default_rng(d + s).normal(size=(3, d)).astype(dtype)
+    expected = Sketch(d, s)(rows)
+    monkeypatch.setattr(sketch, "_LONG", 0)
+    assert np.array_equal(Sketch(d, s)(rows), expected)
 
 
 def test_another_seed_is_another_map():
