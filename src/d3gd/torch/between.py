@@ -5,12 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.around import resized
 from d3gd.algorithms.base import Algorithm, Draw
 from d3gd.arrays import Array, Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
-from d3gd.schedules import at
 
 _PREFIX = "between."  # of its arrays in a saved state
 
@@ -38,24 +36,20 @@ class Between:
     """The local steps of one iteration of a method, on a model or a slice of it.
 
     Attributes:
-        algorithm: The method, with the step size of a local step, or for :meth:`mean` with the sum of them.
+        algorithm: The method, with the step size of all of them together.
         net: This process's agent.
         k: The number of exchanges so far.
+        size: The step size of one of them, or for :meth:`mean` of all.
     """
 
     algorithm: Algorithm[Any]
     net: Network
     k: int
+    size: float
 
-    @property
-    def size(self) -> float:
-        """The step size."""
-        return at(getattr(self.algorithm, "step_size"), self.k)  # noqa: B009 - it has one, see require_steerable
-
-    def follow(self, memory: Any, x: Floats, d: Floats, every: int) -> Floats:
-        """Return the model after one of ``every`` steps, along a direction, given the state since the last exchange."""
-        whole = resized(self.algorithm, every * self.size)
-        return whole.heading(self.net, memory, self.k).follow(self.net, x, d, self.size)
+    def follow(self, memory: Any, x: Floats, d: Floats) -> Floats:
+        """Return the model after a step along a direction, given the state since the last exchange."""
+        return self.algorithm.heading(self.net, memory, self.k).follow(self.net, x, d, self.size)
 
     def mean(self, memory: Any, x: Floats) -> Floats:
         r"""Return the mean direction of steps from the model of a state to ``x``.

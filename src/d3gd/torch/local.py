@@ -88,7 +88,7 @@ class Local:
         finally:
             for parameter, value in zip(trained, before, strict=True):
                 parameter.copy_(value)
-        return Row([moved.div_(size) if size else moved], [model.dim], dtype)
+        return model.row(moved.div_(size) if size else moved, dtype)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return its state as named tensors."""

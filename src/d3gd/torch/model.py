@@ -8,6 +8,7 @@ import torch
 
 from d3gd.arrays import Floats
 from d3gd.errors import D3GDError, SettingsError
+from d3gd.kernels.buffers import LARGE, Buffers
 from d3gd.torch.checks import require_real
 from d3gd.torch.rows import Row, gathered, parts, torch_dtype
 
@@ -24,6 +25,7 @@ class Model:
         parameters: The parameters.
         sizes: The number of numbers of each.
         dim: The number of all.
+        buffers: Memory for rows that are not needed for long.
     """
 
     def __init__(self, groups: Sequence[dict[str, Any]]) -> None:
@@ -31,6 +33,7 @@ class Model:
         require_real(self.parameters)
         self.sizes = [parameter.numel() for parameter in self.parameters]
         self.dim = sum(self.sizes)
+        self.buffers = Buffers(LARGE)
         self._views: list[torch.Tensor] = []
         self._own: list[tuple[torch.Tensor, torch.Tensor]] = []  # parameters with memory of their own, and their part
         self._row: Floats = np.empty((1, 0))
@@ -42,7 +45,11 @@ class Model:
 
     def gradients(self, dtype: Any) -> Row:
         """Return the parameters' gradients: dense, and zero where there is none."""
-        return Row([parameter.grad for parameter in self.parameters], self.sizes, dtype)
+        return Row([parameter.grad for parameter in self.parameters], self.sizes, dtype, self.buffers)
+
+    def row(self, numbers: torch.Tensor | None, dtype: Any) -> Row:
+        """Return one tensor for all parameters, or zeros."""
+        return Row([numbers], [self.dim], dtype, self.buffers)
 
     def share(self, row: Floats) -> None:
         """Make the parameters views of a row where possible; the others take its values."""

@@ -117,8 +117,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             self._model = Model(self.param_groups)
             if isinstance(network, Following):
                 network.follow(self._model.parameters)
-        given, dim = network.given, self._model.dim
-        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, dim]
+        given = network.given
+        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._model.sizes]
         plan += [str(network.dtype), same_start, len(self.param_groups), every]
         plan += self._source.plan()
         transport.require_same(

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from d3gd.arrays import Array, Floats
+from d3gd.kernels.buffers import Buffers
 
 
 class Row:
@@ -17,12 +18,15 @@ class Row:
         tensors: The tensors; None stands for zeros.
         sizes: The number of numbers of each.
         dtype: The precision of the row.
+        buffers: The memory for parts that need conversion.
     """
 
-    def __init__(self, tensors: Sequence[torch.Tensor | None], sizes: Sequence[int], dtype: Any) -> None:
+    def __init__(
+        self, tensors: Sequence[torch.Tensor | None], sizes: Sequence[int], dtype: Any, buffers: Buffers
+    ) -> None:
         self._tensors = [None if tensor is None else _flat(tensor) for tensor in tensors]
         self._ends = np.cumsum([0, *sizes]).tolist()
-        self._dtype = np.dtype(dtype)
+        self._dtype, self._buffers = np.dtype(dtype), buffers
         self.dim = self._ends[-1]
 
     def part(self, first: int, last: int) -> Floats:
@@ -36,7 +40,7 @@ class Row:
             if found is None:
                 if piece is not None and (low, high) == (first, last) and _is_array(piece, self._dtype):
                     return piece.numpy()[None]
-                found = np.empty((1, last - first), dtype=self._dtype)
+                found = self._buffers.empty((1, last - first), self._dtype)
             into = found[0, low - first : high - first]
             if piece is None:
                 into[:] = 0
@@ -46,7 +50,7 @@ class Row:
 
     def whole(self) -> Floats:
         """Return all numbers in a new array."""
-        found: Floats = np.empty((1, self.dim), dtype=self._dtype)
+        found: Floats = self._buffers.empty((1, self.dim), self._dtype)
         if all(tensor is not None and _is_array(tensor, self._dtype) for tensor in self._tensors):
             torch.cat(self._tensors, out=torch.from_numpy(found[0]))  # type: ignore[arg-type]  # none is None
         else:

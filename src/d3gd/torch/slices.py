@@ -5,7 +5,7 @@ stay in the cache need no memory for messages and intermediate results as large 
 in place.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -21,14 +21,29 @@ from d3gd.network import Network
 from d3gd.state import flatten, restore
 
 _WHOLE = 1 << 18  # numbers up to which a model is stepped whole: it keeps its values if a step fails
-_SLICE = 1 << 20  # numbers: 4 MB in single precision
+_SLICE = 1 << 20  # numbers below which another message costs more than memory for a longer one
+_SLICES = 2  # of a model, about
 
 
-def bounds(algorithm: Algorithm[Any], net: Network, dim: int) -> list[int] | None:
-    """Return where the slices of a large model start, and its end; None if it is small or the method needs it whole."""
+def bounds(algorithm: Algorithm[Any], net: Network, sizes: Sequence[int]) -> list[int] | None:
+    """Return where the slices of a large model start, and its end; None if it is small or the method needs it whole.
+
+    A large tensor is divided by itself, so that its gradients can be read in place.
+
+    Args:
+        algorithm: The method.
+        net: The network.
+        sizes: The number of numbers of each tensor.
+    """
+    dim, end, cuts = sum(sizes), 0, [0]
     if dim <= _WHOLE or not (is_coordinatewise(algorithm) and net.reliable and net.repeatable):
         return None
-    return np.linspace(0, dim, -(-dim // _SLICE) + 1).astype(int).tolist()  # type: ignore[no-any-return]
+    most = max(_SLICE, -(-dim // _SLICES))
+    for size in sizes:
+        begin, end = end, end + size
+        if size >= _SLICE or end - cuts[-1] > most:
+            cuts += np.linspace(begin, end if size >= _SLICE else begin, -(-size // most) + 1).astype(int).tolist()
+    return sorted({*cuts, dim})
 
 
 def sums(row: Floats, cuts: list[int]) -> list[float]:
@@ -128,7 +143,7 @@ class Sliced:
     def __init__(self, net: Network) -> None:
         self._net = net
         self._arrived: list[Inbox] = []  # with the first slice, one for each exchange of a step
-        self._slices = self._width = self._calls = 0
+        self._widths, self._calls = list[int](), 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._net, name)
@@ -139,15 +154,18 @@ class Sliced:
 
     def begin(self, width: int) -> None:
         """Begin a slice."""
-        self._slices, self._width, self._calls = self._slices + 1, width, 0
+        self._widths.append(width)
+        self._calls = 0
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send the rows of this slice, and in the first one all others."""
-        if self._slices == 1:
+        if len(self._widths) == 1:
             self._arrived.append(self._net.exchange(over=over, **arrays))
             return self._arrived[-1]
         first, self._calls = self._arrived[self._calls], self._calls + 1
-        sliced = {name: array for name, array in arrays.items() if array.shape[1] == self._width}
+        begun, width = self._widths[0], self._widths[-1]  # an array as wide as in the first slice may be no slice
+        wide = {name: array for name, array in arrays.items() if array.shape[1] == width}
+        sliced = {name: wide[name] for name in wide if width == begun or getattr(first, name).shape[1] != width}
         if not sliced:
             return first
         inbox = self._net.exchange(over=over, **sliced)

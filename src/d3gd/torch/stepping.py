@@ -14,6 +14,7 @@ from d3gd.engine.checks import require_state
 from d3gd.engine.gradients import Gradients
 from d3gd.errors import D3GDError
 from d3gd.network import Network
+from d3gd.schedules import at
 from d3gd.torch import slices
 from d3gd.torch.between import Between, Known, SoFar, continued
 from d3gd.torch.checks import require_computable, require_finite
@@ -50,7 +51,8 @@ class Steps:
             self.memory = algorithm.init(net, x0)
         require_state(algorithm, net, self.memory, model.dim, type(algorithm).__name__, "init")
         self._every = every
-        self._cuts = slices.bounds(algorithm, net, model.dim)
+        self._cuts = slices.bounds(algorithm, net, model.sizes)
+        self._inside = net if self._cuts is None else cast(Network, slices.Sliced(net))  # between exchanges
         self._torn = False
         self._keep(self.memory)
 
@@ -171,48 +173,43 @@ class Steps:
         """Take a local step, and after the last of them exchange."""
         d = self.direction(turn, k)
         require_finite(d.is_finite(), k)
+        gamma = at(getattr(algorithm, "step_size"), k)  # noqa: B009 - it has one, see require_steerable
         x, size, steps = self._so_far
-        so_far = SoFar(x, size + Between(algorithm, self._net, k).size, steps + 1)
-        last = so_far.steps == self._every
+        size, steps, memory = size + gamma, steps + 1, self.memory
+        self._torn = self._cuts is not None
+        x = self._followed(Between(resized(algorithm, self._every * gamma), self._inside, k, gamma), x, d)
+        if steps == self._every:
+            memory, x = self._exchanged(Between(resized(algorithm, size), self._inside, k, size), x)
+            size, steps = 0.0, 0
+        self.memory, self._so_far = memory, SoFar(x, size, steps)
+        self._model.write(x)
+        self._torn = False
+
+    def _followed(self, local: Between, x: Floats, d: Row) -> Floats:
+        """Return the model after a local step; large ones change in place."""
         if self._cuts is None:
-            self._follow_whole(algorithm, k, so_far, d, last)
-        else:
-            self._torn = True
-            self._follow_slices(self._cuts, algorithm, k, so_far, d, last)
-            self._torn = False
-
-    def _follow_whole(self, algorithm: Algorithm[Any], k: int, so_far: SoFar, d: Row, last: bool) -> None:
-        memory, net = self.memory, self._net
-        x = Between(algorithm, net, k).follow(memory, so_far.x, d.whole(), self._every)
-        require_finite(is_finite(x), k)
-        so_far = so_far._replace(x=x)
-        if last:
-            whole = resized(algorithm, so_far.size)
-            memory = net.take(whole, Known(Between(whole, net, k).mean(memory, x)), memory, k)
-            so_far = SoFar(whole.point(memory))
-            require_finite(is_finite(so_far.x), k)
-        self.memory, self._so_far = memory, so_far
-        self._model.write(so_far.x)
-
-    def _follow_slices(
-        self, cuts: list[int], algorithm: Algorithm[Any], k: int, so_far: SoFar, d: Row, last: bool
-    ) -> None:
-        net, x = cast(Network, slices.Sliced(self._net)), so_far.x
-        local, self._sums = Between(algorithm, net, k), []
-        for begin, end, part in slices.pieces(self.memory, cuts):
-            here = x[:, begin:end]
-            new = local.follow(part, here, d.part(begin, end), self._every)
-            self._sums.append(slices.finite_sum(new, k))
+            x = local.follow(self.memory, x, d.whole())
+            require_finite(is_finite(x), local.k)
+            return x
+        self._sums = []
+        for first, last, part in slices.pieces(self.memory, self._cuts):
+            here = x[:, first:last]
+            new = local.follow(part, here, d.part(first, last))
+            self._sums.append(slices.finite_sum(new, local.k))
             slices.put(new, here)
-        if last:
-            whole = resized(algorithm, so_far.size)
-            there = Between(whole, net, k)
+        return x
 
-            def direction(part: Any, begin: int, end: int) -> Floats:
-                return there.mean(part, x[:, begin:end])
+    def _exchanged(self, local: Between, x: Floats) -> tuple[Any, Floats]:
+        """Return state and model after an exchange at the end of local steps; large ones change in place."""
+        algorithm, k = local.algorithm, local.k
+        if self._cuts is None:
+            memory = self._net.take(algorithm, Known(local.mean(self.memory, x)), self.memory, k)
+            require_finite(is_finite(algorithm.point(memory)), k)
+            return memory, algorithm.point(memory)
 
-            self.memory, self._sums = slices.step(whole, self._net, self.memory, k, direction, cuts)
-            so_far = SoFar(x)
-            x[...] = whole.point(self.memory)
-        self._so_far = so_far
-        self._model.written()
+        def direction(part: Any, first: int, last: int) -> Floats:
+            return local.mean(part, x[:, first:last])
+
+        memory, self._sums = slices.step(algorithm, self._net, self.memory, k, direction, self._cuts)
+        x[...] = algorithm.point(memory)
+        return memory, x

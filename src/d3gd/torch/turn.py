@@ -54,4 +54,4 @@ class Turn:
 
     def direction(self, source: Source, model: Model, dtype: Any, k: int) -> Row:
         """Return the direction of iteration ``k`` at the parameters."""
-        return Row([None], [model.dim], dtype) if self.idle else source.direction(model, dtype, self._closure, k)
+        return model.row(None, dtype) if self.idle else source.direction(model, dtype, self._closure, k)
