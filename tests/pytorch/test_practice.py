@@ -1,5 +1,7 @@
 """What training scripts do: each has the effect that it has in one process."""
 
+import os
+import shutil
 import warnings
 
 import pytest
@@ -87,15 +89,32 @@ def test_accumulated_gradients_are_those_of_the_large_batch():
         torch.testing.assert_close(whole, pieces, rtol=0, atol=1e-6)
 
 
-def test_a_compiled_model_is_trained():
+NO_COMPILER = not any(map(shutil.which, (os.environ.get("CXX", "g++"), "g++", "clang++")))
+
+
+@pytest.mark.parametrize(
+    ("backend", "tolerance"),
+    [
+        ("eager", 0),
+        pytest.param(
+            "inductor",
+            1e-6,
+            marks=pytest.mark.skipif(NO_COMPILER, reason="inductor needs a C++ compiler, and none is here"),
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # PyTorch's compiler warns of PyTorch
+def test_a_compiled_model_is_trained(backend, tolerance, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")
     nets = model(), model()
-    for net, run in zip(nets, (nets[0], torch.compile(nets[1], backend="eager")), strict=True):
+    for net, run in zip(nets, (nets[0], torch.compile(nets[1], backend=backend)), strict=True):
         opt = alone(net)
         for _ in range(3):
             opt.zero_grad()
             cross_entropy(run(X), Y).backward()
             opt.step()
-    assert torch.equal(*map(vector, nets))
+    torch.testing.assert_close(*map(vector, nets), rtol=0, atol=tolerance)
     assert not torch.equal(vector(nets[0]), vector(model()))
 
 

@@ -22,7 +22,7 @@ from d3gd.state import flatten, restore
 
 _WHOLE = 1 << 18  # numbers up to which a model is stepped whole: it keeps its values if a step fails
 _SLICE = 1 << 20  # numbers below which another message costs more than memory for a longer one
-_SLICES = 2  # of a model, about
+_SLICES = 4  # of a model, about
 
 
 def bounds(algorithm: Algorithm[Any], net: Network, sizes: Sequence[int]) -> list[int] | None:
