@@ -111,6 +111,36 @@ def _decent_dp(module):
     return named(module, topology="ring").train(), None
 
 
+class _Floor:
+    """SGD, and after every so many steps the messages that ours send, over bare gloo: neither mixed nor corrected."""
+
+    def __init__(self, module, every):
+        import torch
+        from torch import distributed
+
+        self._sgd, self._every, self._taken = _sgd(module.parameters()), every, 0
+        rank, ranks = distributed.get_rank(), distributed.get_world_size()
+        shifts = [2**power for power in range(ranks.bit_length() - 1)]  # of exponential(ranks)
+        self._peers = [((rank + shift) % ranks, (rank - shift) % ranks) for shift in shifts]
+        self._sent, *self._heard = (torch.zeros(sum(p.numel() for p in module.parameters())) for _ in (0, *shifts))
+        self.zero_grad = self._sgd.zero_grad
+
+    def step(self):
+        from torch import distributed
+
+        self._sgd.step()
+        self._taken += 1
+        if self._taken % self._every == 0:
+            pairs = list(zip(self._peers, self._heard, strict=True))
+            works = [distributed.irecv(row, source) for (_, source), row in pairs]
+            for work in works + [distributed.isend(self._sent, target) for (target, _), _ in pairs]:
+                work.wait()
+
+
+def _floor(every, module):
+    return module, _Floor(module, every)
+
+
 def _adamw(module):
     import torch
 
@@ -128,6 +158,7 @@ def _ours(algorithm, every, transport, module):
 
 OURS = {"Di-DGD": ("DiDGD", 1), "PerronD3GD": ("PerronD3GD", 1)}
 LOCAL = {"PerronD3GD, every=8": ("PerronD3GD", 8)}
+FLOORS = {"bare gloo": 1, "bare gloo, every=8": 8}
 TARGETS = {**dict.fromkeys(OURS, 1.1), **dict.fromkeys(LOCAL, 0.6)}
 
 
@@ -230,7 +261,8 @@ def main(options):
         if "--memory" in options:
             peak({"AdamW": _adamw, **ours}[options[options.index("--memory") + 1]], report)
         else:
-            theirs = {RIVAL: _decent_dp} if rival else ours
+            floors = {name: partial(_floor, every) for name, every in FLOORS.items()}
+            theirs = {RIVAL: _decent_dp} if rival else ours | floors
             compare({"DDP": _ddp, **theirs}, ranks, "--quick" in options, report)
 
 
