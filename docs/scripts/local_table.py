@@ -9,8 +9,10 @@ AGENTS, ITERATIONS = 8, 4000
 METHODS = {
     "none": d3gd.PerronD3GD(step_size=0.5),
     "momentum": d3gd.Local(method=d3gd.PerronD3GD(step_size=0.5), optimizer=d3gd.Momentum(momentum=0.9)),
-    "quasi-global momentum": d3gd.QGMomentum(step_size=0.5, momentum=0.9),
+    "`PerronD3GD(momentum=0.9)`": d3gd.PerronD3GD(step_size=0.5, momentum=0.9),
+    "`QGMomentum`": d3gd.QGMomentum(step_size=0.5, momentum=0.9),
     "AdamW": d3gd.Local(method=d3gd.PerronD3GD(step_size=0.003), optimizer=d3gd.AdamW(weight_decay=0.0)),
+    "`QGAdam`": d3gd.QGAdam(step_size=0.003),
 }
 
 

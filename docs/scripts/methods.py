@@ -46,8 +46,9 @@ WHEN = {
     "PushDIGing": "On directed networks with known out-degrees, for exact convergence; Push-Pull needs no mass.",
     "PushPull": "On directed networks with known out-degrees, for exact convergence.",
     "QGMomentum": "With momentum on directed networks whose agents have different data, as the literature does it. "
-    "`d3gd.Local` with momentum on `PerronD3GD` is exact; which suits networks, "
-    "[PyTorch](../howto/torch.md#local-optimizers) has measured.",
+    "`PerronD3GD(momentum=0.9)` is exact, with the same traffic.",
+    "QGAdam": "With Adam on directed networks whose agents have different data, if twice the traffic of `PerronD3GD` "
+    "is acceptable. Its limit is near a stationary point.",
     "SGP": "On directed networks with known out-degrees, if some bias is acceptable or the step size decays.",
 }
 

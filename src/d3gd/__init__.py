@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from d3gd.algorithms.pulm import PULMDGD
     from d3gd.algorithms.push_diging import PushDIGing
     from d3gd.algorithms.push_pull import PushPull
+    from d3gd.algorithms.qg_adam import QGAdam
     from d3gd.algorithms.qg_momentum import QGMomentum
     from d3gd.algorithms.rfast import RFAST
     from d3gd.algorithms.sgp import SGP
@@ -84,6 +85,7 @@ _HOMES = {
     "Privacy": "privacy",
     "PushDIGing": "algorithms.push_diging",
     "PushPull": "algorithms.push_pull",
+    "QGAdam": "algorithms.qg_adam",
     "QGMomentum": "algorithms.qg_momentum",
     "RFAST": "algorithms.rfast",
     "Result": "result",
@@ -140,6 +142,7 @@ __all__ = [  # without torch, which a star import would put in place of PyTorch
     "Privacy",
     "PushDIGing",
     "PushPull",
+    "QGAdam",
     "QGMomentum",
     "Result",
     "callbacks",

@@ -13,14 +13,14 @@ from d3gd.runs.files import make_folder, write_atomically
 from d3gd.runs.outputs import claim
 from d3gd.runs.trials import run_missing, stored
 from studies import command
-from studies.fashion.plan import CELLS, EPOCHS, METHODS, STEPS, TUNING_EPOCHS, TUNING_SEED, Trial
+from studies.fashion.plan import CELLS, EPOCHS, METHODS, STEPS, TUNING_EPOCHS, TUNING_SEEDS, Trial
 from studies.fashion.report import figure, tuned, written
 
 
 def tuning(methods: Sequence[str]) -> list[Trial]:
     """Return the trials that choose step sizes: on the directed graph, with strong skew."""
-    each = product(methods, STEPS)
-    return [Trial(m, "directed", 0.1, step, TUNING_SEED, TUNING_EPOCHS, "validation") for m, step in each]
+    each = product(methods, STEPS, TUNING_SEEDS)
+    return [Trial(m, "directed", 0.1, step, seed, TUNING_EPOCHS, "validation") for m, step, seed in each]
 
 
 def reported(steps: dict[str, float], cells: Sequence[tuple[str, float]], seeds: int) -> list[Trial]:

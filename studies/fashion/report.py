@@ -13,30 +13,33 @@ from studies.fashion.plan import (
     BATCH,
     CELLS,
     CENTRAL,
+    CENTRAL_ADAM,
     EPOCH,
     EPOCHS,
     FEW,
     METHODS,
     MOMENTUM,
+    OWN,
+    QG_ADAM,
     STEPS,
     TUNING_EPOCHS,
+    TUNING_SEEDS,
     Trial,
 )
 from studies.markdown import table
 
 Run = Mapping[str, Any]
 _COLORS = ("#999999", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-_DRAWN = ("Di-DGD", "quasi-global momentum", "PerronD3GD", MOMENTUM, FEW, CENTRAL)
+_DRAWN = ("Di-DGD", "quasi-global momentum", OWN, MOMENTUM, QG_ADAM, FEW, CENTRAL)
 
 
 def tuned(trials: Sequence[Run]) -> dict[str, float]:
-    """Return each method's step size with the best mean accuracy on the validation data."""
-    best: dict[str, tuple[float, float]] = {}
+    """Return each method's step size with the best mean accuracy of agents, in the worse of the tuning seeds."""
+    found: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in trials:
         trial = Trial(**run["trial"])
-        found = run["accuracy"][-1] if run["status"] == "completed" else 0.0
-        best[trial.method] = max(best.get(trial.method, (-1.0, 0.0)), (found, trial.step))
-    return {method: step for method, (_, step) in best.items()}
+        found[trial.method][trial.step].append(run["accuracy"][-1] if run["status"] == "completed" else 0.0)
+    return {method: max(steps, key=lambda step: (min(steps[step]), step)) for method, steps in found.items()}
 
 
 def _curves(runs: Sequence[Run]) -> dict[tuple[str, float], dict[str, dict[str, Floats]]]:
@@ -74,10 +77,13 @@ def written(trials: Sequence[Run], runs: Sequence[Run]) -> str:
         "Erdős-Rényi with probability 0.3, drawn anew for each seed, the undirected one a torus of 4 x 4. Megabytes "
         "are sent per agent in all.",
         f"Step sizes are tuned on one grid ({', '.join(map(str, STEPS))}), by the accuracy on 5,000 held-out training "
-        f"images after {TUNING_EPOCHS} epochs, on the directed graph with alpha = 0.1 and another seed. "
+        f"images after {TUNING_EPOCHS} epochs, on the directed graph with alpha = 0.1: the best in the worse of "
+        f"{len(TUNING_SEEDS)} other seeds. "
         f"At an end of the grid: {', '.join(edge) or 'none'}.",
-        "`python -m studies.fashion --out fashion` makes this page. *Momentum* is 0.9, at every agent. "
-        "*All data in one place* averages all agents' gradients in every step: the same samples, the same optimizer.",
+        "`python -m studies.fashion --out fashion` makes this page. *Momentum* is 0.9. That of PerronD3GD is "
+        "quasi-global; with H = 8 local steps per exchange it is 0.5, and corrections act with the exchange, or also "
+        "in local steps (*steered*). *At every agent*, and where training is local or centralized, it is that of SGD. "
+        "*All data in one place* averages all agents' gradients in every step: the same samples.",
         "![Accuracy against epochs and bytes](fashion.png)",
     ]
     missing = [f"{graph}, {alpha}" for graph, alpha in CELLS if (graph, alpha) not in cells]
@@ -104,18 +110,30 @@ def _range(values: Floats) -> str:
 
 
 def _targets(methods: Mapping[str, Mapping[str, Floats]]) -> str:
-    """Say how far PerronD3GD with momentum is behind training on all data, and what few bytes cost."""
-    central, own, few = (100 * methods[name]["accuracy"].mean(axis=0) for name in (CENTRAL, MOMENTUM, FEW))
-    behind = central[3:] - own[3:]
+    """Say how far methods are behind training on all data by the same optimizer, and what few bytes cost."""
     share = methods[MOMENTUM]["bytes"][:, -1].mean() / methods[FEW]["bytes"][:, -1].mean()
+    momentum, adam, few = (
+        _behind(methods, *pair) for pair in ((MOMENTUM, CENTRAL), (QG_ADAM, CENTRAL_ADAM), (FEW, CENTRAL))
+    )
     verdicts = [
-        f"{MOMENTUM} is at most {behind.max():.1f} points behind all data in one place at epochs 3 to {EPOCHS} "
-        f"(target: 1, {'met' if behind.max() <= 1 else 'not met'})",
-        f"{FEW} ends {central[-1] - few[-1]:.1f} points behind (target: 2, "
-        f"{'met' if central[-1] - few[-1] <= 2 else 'not met'}), with 1/{share:.0f} of the bytes of {MOMENTUM} "
-        f"(target: 1/25, {'met' if share >= 25 else 'not met'})",
+        f"{MOMENTUM}, is at most {momentum.max():.1f} points behind {CENTRAL} at epochs 3 to {EPOCHS} "
+        f"({_verdict('1', momentum.max() <= 1)})",
+        f"{QG_ADAM} at most {adam.max():.1f} points behind {CENTRAL_ADAM} ({_verdict('1', adam.max() <= 1)})",
+        f"{FEW}, ends {few[-1]:.1f} points behind {CENTRAL} ({_verdict('2', few[-1] <= 2)}), with 1/{share:.0f} of the "
+        f"bytes ({_verdict('1/25', share >= 25)})",
     ]
     return "; ".join(verdicts) + "."
+
+
+def _behind(methods: Mapping[str, Mapping[str, Floats]], method: str, other: str) -> Floats:
+    """Return by how many points a method is behind another after the third epoch and later ones."""
+    ours, theirs = (methods[name]["accuracy"].mean(axis=0)[3:] for name in (method, other))
+    behind: Floats = 100 * (theirs - ours)
+    return behind
+
+
+def _verdict(target: str, met: bool) -> str:
+    return f"target: {target}, {'met' if met else 'not met'}"
 
 
 def figure(runs: Sequence[Run], out: Path) -> None:

@@ -28,6 +28,8 @@ def fading(k):
 
 
 def _settling(algorithm):
+    if isinstance(algorithm, d3gd.QGAdam):
+        return replace(algorithm, step_size=0.03, second=0.9)  # scales that come to rest soon
     if not isinstance(algorithm, d3gd.D3GD):
         return algorithm
     # The exact rule takes no steps that could fade: it may jump to and fro, unless held by the initial weights.
@@ -87,7 +89,7 @@ def initial_weights(algorithm, graph, s, given=None):
     """The dense weights a method starts with: its own choice if it makes one, or the given ones, or Metropolis."""
     if name_of(algorithm) == "FROST":
         return graph.matrix(s.a).toarray()
-    if name_of(algorithm) in ("PerronD3GD", "QGMomentum") and algorithm.perron != "tracked":
+    if name_of(algorithm) in ("PerronD3GD", "QGAdam", "QGMomentum") and algorithm.perron != "tracked":
         return graph.matrix(getattr(s.rule, "now", s.rule).a).toarray()
     return (d3gd.weights.metropolis(graph) if given is None else given).toarray()
 
@@ -101,6 +103,10 @@ def rest(algorithm, graph, net, s, objective):
     optimum = np.tile(zero, (n, 1))
     if algorithm.exact:
         return optimum
+    if name_of(algorithm) in theory.BALANCE:
+        A, balance = initial_weights(algorithm, graph, s), theory.BALANCE[name_of(algorithm)]
+        found = root(lambda x: balance(algorithm, A, objective.gradients(np.tile(x, (n, 1)))), zero, tol=1e-14)
+        return np.tile(found.x, (n, 1))
     find = theory.REST[name_of(algorithm)]
     moves = name_of(algorithm) in ("D3GD", "PerronD3GD")
     A = graph.matrix(algorithm.weights(net, s)).toarray() if moves else initial_weights(algorithm, graph, s)

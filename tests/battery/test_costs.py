@@ -86,6 +86,7 @@ def test_what_needs_no_gradient_is_sent_before_there_is_one(method, choice):
         (d3gd.PerronD3GD, {"rule": "fixed", "perron": "tracked"}, lambda n, d: d + n + 1),
         (d3gd.PerronD3GD, {"rule": "planned"}, lambda n, d: d),  # in an iteration without a flood
         (d3gd.QGMomentum, {}, lambda n, d: d),
+        (d3gd.QGAdam, {}, lambda n, d: 2 * d),
         (d3gd.FROST, {}, lambda n, d: 2 * d),
         (d3gd.FROST, {"perron": "tracked"}, lambda n, d: 2 * d + n),
         (d3gd.PushPull, {}, lambda n, d: 2 * d),

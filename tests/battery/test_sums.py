@@ -100,6 +100,7 @@ SUMS = {
     "PushDIGing": _pushed_and_tracked,
     "PULMDGD": _own_shares,
     "PushPull": _tracked_gradients,
+    "QGAdam": _corrections_cancel,
     "QGMomentum": _mean_follows_momentum,
     "RFAST": _running_sums,
     "SGP": _pushed,
@@ -117,6 +118,7 @@ IN_DOUBLE = (
     "PerronD3GD",
     "PushDIGing",
     "PushPull",
+    "QGAdam",
     "RFAST",
 )
 NETWORKS = {

@@ -268,7 +268,7 @@ def SGP(setting, A, C, gradients, X, T):
     return path
 
 
-def gains(A):
+def gains(A, momentum=0.0):
     """The first and the last gain of PerronD3GD, from their definitions: by bisection on roots and covariances."""
     values = np.linalg.eigvals(A).astype(complex)
     mu = np.delete(values, np.argmin(np.abs(values - 1)))
@@ -286,8 +286,18 @@ def gains(A):
 
     def slowest(beta):
         """Without curvature, and where a step removes a gradient at once."""
+        if momentum:
+            return max(np.abs(np.linalg.eigvals(_moving(m, beta, c))).max() for m in mu for c in (0, 1))
         flat = np.abs([np.roots([1, -(1 + m - beta * (1 - m)), m]) for m in mu]).max()
         return max(flat, np.abs(1 - beta * (1 - mu)).max())
+
+    def _moving(m, beta, c):
+        """x, gamma v and gamma q of a mode with curvature c / gamma, column by column."""
+        columns = []
+        for x, u, w in np.eye(3):
+            sent = x - c * x - u - momentum * w
+            columns.append([m * sent, u + beta * (1 - m) * sent, (w + x - m * sent) / 2])
+        return np.array(columns).T
 
     limit = _largest(stable, 8.0)
     rates = {beta: 1 - slowest(beta) for beta in min(1.0, 0.8 * limit) * np.arange(1, 41) / 40}
@@ -317,18 +327,35 @@ def QGMomentum(setting, A, C, gradients, X, T):
     return path
 
 
+def QGAdam(setting, A, C, gradients, X, T):
+    """The recursion of its docstring; there is no paper of this form."""
+    pi, gamma, mu, b = perron(A)[:, None], setting.step_size, setting.momentum, setting.second
+    first, last = gains(A, mu)
+    V, Q, S, path = np.zeros_like(X), np.zeros_like(X), np.zeros_like(X), [X]
+    for k in range(T):
+        G = gradients(X) / (len(X) * pi)
+        S = b * S + (1 - b) * G**2
+        M = X - gamma * ((1 - mu) * G / (np.sqrt(S / (1 - b ** (k + 1))) + setting.eps) + V + mu * Q)
+        beta = last + (first - last) / (1 + k / 100) ** 2
+        before, X, S, V = X, A @ M, A @ S, V + beta / gamma * (M - A @ M)
+        Q = (Q + (before - X) / gamma) / 2
+        path.append(X)
+    return path
+
+
 def PerronD3GD(setting, A, C, gradients, X, T):
     """The recursion of docs/explanation/perron.md, for the weights that agents chose; plans have their own tests."""
-    pi, gamma = perron(A)[:, None], setting.step_size
-    first, last = gains(A) if setting.correct else (0.0, 0.0)
-    V, path, nearby = np.zeros_like(X), [X], Nearby(A)
+    pi, gamma, mu = perron(A)[:, None], setting.step_size, setting.momentum
+    first, last = gains(A, mu) if setting.correct else (0.0, 0.0)
+    V, Q, path, nearby = np.zeros_like(X), np.zeros_like(X), [X], Nearby(A)
     for k in range(T):
         beta = last + (first - last) / (1 + k / 100) ** 2
         if setting.perron == "tracked":
             pi, beta = nearby.look(k)
             beta *= setting.correct
-        M = X - gamma * (gradients(X) / (len(X) * pi) + V)
-        X, V = A @ M, V + beta / gamma * (M - A @ M)
+        M = X - gamma * (gradients(X) / (len(X) * pi) + V + mu * Q)
+        before, X, V = X, A @ M, V + beta / gamma * (M - A @ M)
+        Q = (Q + (before - X) / gamma) / 2
         path.append(X)
     return path
 

@@ -77,6 +77,18 @@ REST = {
 }
 
 
+def _balance_QGAdam(setting, A, g):
+    """The sum of gradients over scales: the scales s = A (b s + (1 - b) G^2) of gradients that rest."""
+    n, b = len(A), setting.second
+    squares = (g / (n * perron(A)[:, None])) ** 2
+    s = np.linalg.solve(np.eye(n) - b * A, (1 - b) * A @ squares)
+    return (g / (np.sqrt(b * s + (1 - b) * squares) + setting.eps)).sum(axis=0)
+
+
+# What is zero at the common model where agents that agree come to rest, given all gradients there.
+BALANCE = {"QGAdam": _balance_QGAdam}
+
+
 def rest_of_quadratic(B, D, problem):
     """The models at rest, from one linear system."""
     n, d = problem.b.shape
@@ -210,7 +222,8 @@ def _rate_PULMDGD(setting, A):
 
 
 def _rate_PerronD3GD(setting, A):
-    n, pi, gain, transient = len(A), perron(A), gains(A)[1], 0.0
+    n, pi, mu, transient = len(A), perron(A), setting.momentum, 0.0
+    gain = gains(A, mu)[1]
     if setting.perron == "tracked":
         nearby, transient = Nearby(A), second(A)
         gain = [nearby.look(k)[1] for k in range(200)][-1]
@@ -223,9 +236,12 @@ def _rate_PerronD3GD(setting, A):
         eye, Q = np.eye(problem.dim), block_diag(*problem.Q)
         a, one = np.kron(A, eye), np.eye(len(Q))
         push = np.kron(np.diag(setting.step_size / (n * pi)), eye) @ Q
-        message = [one - push, -one]  # of the state (X, gamma V)
+        message = [one - push, -one, -mu * one]  # of the state (X, gamma V, gamma q)
+        moved = [a @ part for part in message]
         corrected = [gain * (one - a) @ part for part in message]
-        return np.block([[a @ part for part in message], [corrected[0], one + corrected[1]]])
+        corrected[1] = corrected[1] + one
+        observed = [(one - moved[0]) / 2, -moved[1] / 2, (one - moved[2]) / 2]
+        return np.block([moved, corrected, observed])
 
     return SimpleNamespace(matrix=matrix, conserved=True, transient=transient)
 

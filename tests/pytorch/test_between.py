@@ -49,6 +49,7 @@ def trained(transport, made, steps, state=None):
 
 CASES = {
     "every": ({"every": EVERY}, {}, None),
+    "not steered": ({"every": EVERY, "steered": False}, {}, None),
     "compress": ({}, {"compress": "int8"}, None),
     "both": ({"every": EVERY}, {"compress": "topk:0.3"}, None),
     "both, momentum": ({"every": EVERY}, {"compress": "bf16"}, 0.5),
@@ -56,7 +57,12 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    ("case", "method"), [*((case, d3gd.PerronD3GD) for case in CASES), ("both, momentum", d3gd.FROST)]
+    ("case", "method"),
+    [
+        *((case, d3gd.PerronD3GD) for case in CASES),
+        *((case, partial(d3gd.PerronD3GD, momentum=0.5)) for case in ("every", "not steered", "compress", "both")),
+        ("both, momentum", d3gd.FROST),
+    ],
 )
 def test_it_follows_the_stacked_run_and_resumes_to_the_bit(case, method):
     every, compress, momentum = CASES[case]

@@ -59,6 +59,11 @@ class Local(Around[LocalState]):
     too: at a fixed point :math:`d_i` is a multiple of :math:`g_i`, the same for all agents. AdamW biases the limit
     wherever agents have different data.
 
+    With ``steered=False`` local steps follow :math:`f_i d_i^h` alone, and the offset acts with the exchange. Where
+    :math:`H \gamma` is large beside the inverse curvature of some agents, as in the training of networks on skewed
+    data, steering by an offset of the last exchange overshoots, and this is better. Its price is a bias of the order
+    of :math:`(H - 1) \gamma`.
+
     With an outer momentum :math:`\mu`, local steps start at :math:`x_i^k - H \gamma_k \mu q_i^k`, and
     :math:`\mu q_i^k` is added to the displacement, per unit of the step size:
 
@@ -72,6 +77,7 @@ class Local(Around[LocalState]):
             one gradient per iteration, at its models.
         optimizer: :class:`d3gd.Momentum` or :class:`d3gd.AdamW`; by default gradient descent.
         every: H, the number of local steps per exchange.
+        steered: Whether the method's offset steers local steps.
         outer: :math:`\mu`, the momentum of the averaged displacements; it multiplies the effective step size by
             :math:`1 / (1 - \mu)`.
 
@@ -94,6 +100,7 @@ class Local(Around[LocalState]):
     method: Algorithm[Any]
     optimizer: Optimizer | None = None
     every: int = 1
+    steered: bool = True
     outer: float = 0.0
 
     def __post_init__(self) -> None:
@@ -126,8 +133,8 @@ class Local(Around[LocalState]):
 
     @property
     def exact(self) -> bool:
-        """Whether both are."""
-        return self.method.exact and self._unbiased
+        """Whether both are, and local steps as well."""
+        return self.method.exact and self._unbiased and (self.steered or self.every == 1)
 
     @property
     def _unbiased(self) -> bool:
@@ -165,6 +172,7 @@ class Trail:
         net: The network.
         heading: Where they go, given gradients.
         x: Where they are.
+        steered: Whether its offset steers them.
 
     Attributes:
         x: Where they are.
@@ -172,8 +180,8 @@ class Trail:
         size: The sum of the step sizes.
     """
 
-    def __init__(self, net: Network, heading: Heading, x: Floats) -> None:
-        self._net, self._heading = net, heading
+    def __init__(self, net: Network, heading: Heading, x: Floats, *, steered: bool) -> None:
+        self._net, self._heading = net, heading if steered else heading._replace(offset=0.0)
         self.x, self.total, self.size = x, np.zeros_like(x), 0.0
 
     def follow(self, d: Floats, gamma: float) -> None:
@@ -216,7 +224,7 @@ class _Steps:
         heading = local.heading(self._net, s, self._k)
         ahead = local.outer * s.outer.q if isinstance(s.outer, Outer) else None
         start = here if ahead is None else self._net.precise(here - local.every * self.gamma * ahead)
-        trail = Trail(self._net, heading, start)
+        trail = Trail(self._net, heading, start, steered=local.steered)
         for h in range(local.every):
             g = self._gradient() if trail.x is here else self._gradient(trail.x, draw=h)
             trail.follow(self._direction(trail.x, g, h), self.gamma)

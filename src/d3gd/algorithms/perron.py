@@ -15,10 +15,20 @@ from d3gd.rules.failing import Failing
 from d3gd.rules.fixed import Fixed
 from d3gd.rules.nearby import Nearby
 from d3gd.rules.planned import Planned
-from d3gd.rules.updates import corrected, mixed_correction
+from d3gd.rules.updates import corrected, mixed_correction, observed, remembered
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
-from d3gd.validation import one_of, positive
+from d3gd.validation import one_of, positive, within
+
+
+class Still(NamedTuple):
+    """The state of no momentum."""
+
+
+class Moving(NamedTuple):
+    """The state of the momentum."""
+
+    q: PerAgent  # (agents, d)  the average movement of mixed models, per unit of the step size
 
 
 class PerronState(NamedTuple):
@@ -26,6 +36,7 @@ class PerronState(NamedTuple):
 
     x: PerAgent  # (agents, d)  models
     v: PerAgent  # (agents, d)  corrections per unit of the step size, in double precision; sum_i pi_i v_i = 0
+    momentum: Still | Moving
     rule: Any  # the state of the rule: weights in use, what is known of their Perron vector
 
 
@@ -51,6 +62,17 @@ class PerronD3GD(Algorithm[PerronState]):
     :math:`\beta_k` starts where the slowest mode of these weights decays fastest, and falls to a value that adds little
     variance from mini-batches (:mod:`d3gd.rules.gain`).
 
+    **Momentum** is quasi-global: with :math:`\mu > 0` agents also step along what mixed models have moved so far,
+
+    .. math::
+        m_i^k = x_i^k - \gamma_k \Big( \frac{1}{n \pi_i} g_i^k + v_i^k + \mu q_i^k \Big), \qquad
+        q_i^{k+1} = \frac12 \Big( q_i^k + \frac{x_i^k - x_i^{k+1}}{\gamma_k} \Big), \qquad q_i^0 = 0 .
+
+    It multiplies the effective step size by :math:`1 / (1 - \mu)`, while the noise of a mini-batch enters the
+    differences between agents with :math:`\gamma` alone. The momentum of an agent's own gradients
+    (:class:`d3gd.Momentum`) would carry their difference to those of others :math:`1 / (1 - \mu)` times as far. At
+    rest q is zero, so that the limit is the same. On long one-way cycles it is unstable, and refused.
+
     Where messages may fail, :math:`\pi_i` is measured and the correction leaks, so that the method stays unbiased
     (:mod:`d3gd.rules.failing`); then it sends d + n + 1 numbers, one more than Di-DGD.
 
@@ -60,6 +82,7 @@ class PerronD3GD(Algorithm[PerronState]):
             alone. ``"planned"``: from sketches of everyone's gradients as well, repeatedly during the run
             (:mod:`d3gd.rules.planned`); it needs a network on which every message arrives. ``"fixed"``: the initial
             weights of the run.
+        momentum: :math:`\mu`; for networks trained on mini-batches, 0.9.
         correct: Whether to correct; without, it is adapt-then-combine Di-DGD with exact Perron weights.
         perron: ``"discovered"`` as above; ``"known"`` takes the network as known beforehand, at no cost, as it must be
             in simulations of more than 2,000 agents. ``"tracked"``, with ``rule="fixed"``: agents never learn more than
@@ -77,23 +100,34 @@ class PerronD3GD(Algorithm[PerronState]):
     References:
         Yuan, Ying, Zhao and Sayed, *Exact diffusion for distributed optimization and learning*, IEEE Transactions on
         Signal Processing 67, 2019: doubly stochastic and other balanced weights.
+        Lin, Karimireddy, Stich and Jaggi, *Quasi-global momentum: accelerating decentralized deep learning on
+        heterogeneous data*, International Conference on Machine Learning, 2021: such a momentum, without a correction.
+        Theirs (:class:`d3gd.QGMomentum`) averages movements over :math:`1 / (1 - \mu)` iterations; over two, it
+        responds sooner, while one alone, heavy ball, would be unstable on more networks.
         Ghaderyan, Aybat, Aguiar and Pereira, arXiv 2112.13257: an exact method with row-stochastic weights, FRSD.
     """
 
     step_size: float | Schedule
     rule: Literal["mixing", "planned", "fixed"] = "mixing"
     correct: bool = True
+    momentum: float = 0.0
     perron: Literal["discovered", "known", "tracked"] = "discovered"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("mixing", "planned", "fixed"))
+        within("momentum", self.momentum, 0, 1)
         one_of("perron", self.perron, ("discovered", "known", "tracked"))
         if self.perron == "tracked" and self.rule != "fixed":
             raise SettingsError(
                 f'rule = "{self.rule}" chooses weights for the whole network, of which agents with perron = "tracked" '
                 'learn nothing; set rule = "fixed" as well, or leave out perron'
+            )
+        if self.momentum and (self.rule == "planned" or self.perron == "tracked"):
+            raise SettingsError(
+                "momentum needs weights that stay the same, and a gain for all of their modes; leave out the momentum, "
+                'or rule = "planned" and perron = "tracked"'
             )
 
     @property
@@ -127,11 +161,12 @@ class PerronD3GD(Algorithm[PerronState]):
             return Planned(self.correct)
         if self.perron == "tracked":
             return Nearby(self.correct)
-        return (Fixed if net.reliable else Failing)(self.rule == "mixing", self.correct)
+        return (Fixed if net.reliable else Failing)(self.rule == "mixing", self.correct, self.momentum)
 
     def init(self, net: Network, x0: Floats) -> PerronState:
         """Start from ``x0`` without corrections."""
-        return PerronState(x=x0, v=np.zeros(x0.shape), rule=self._rule(net).init(net, x0))
+        momentum = Moving(np.zeros_like(x0)) if self.momentum else Still()
+        return PerronState(x=x0, v=np.zeros(x0.shape), momentum=momentum, rule=self._rule(net).init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: PerronState, k: int) -> PerronState:
         """Step, correct and mix."""
@@ -139,7 +174,11 @@ class PerronD3GD(Algorithm[PerronState]):
         now = Now(k=k, gamma=gamma, x=s.x, g=g, v=s.v)
         r = rule.begin(net, s.rule, now)
         (a, pi, beta), v = rule.use(net, r, k), rule.carry(net, s.rule, r, now)
-        m = net.precise(corrected(net, s.x, g, v, pi, gamma=gamma, n=net.n))
+        mu, q = self.momentum, s.momentum
+        offset = v + mu * q.q if isinstance(q, Moving) else v
+        m = net.precise(corrected(net, s.x, g, offset, pi, gamma=gamma, n=net.n))
+        if isinstance(q, Moving):
+            before = remembered(net, q.q, s.x, gamma=gamma)
         now = now._replace(a=a)
         r, message = rule.message(net, r, now)
         sent = net.exchange(m=m, **message)
@@ -147,11 +186,14 @@ class PerronD3GD(Algorithm[PerronState]):
             x, v = mixed_correction(net, a, sent.m, m, s.x, v, rate=beta / gamma)
         else:
             x = net.precise(net.mix(a, sent.m, double=True))
-        return PerronState(x=x, v=v, rule=rule.end(net, r, sent, now))
+        if isinstance(q, Moving):
+            q = Moving(observed(net, before, x, gamma=gamma))
+        return PerronState(x=x, v=v, momentum=q, rule=rule.end(net, r, sent, now))
 
     def heading(self, net: Network, s: PerronState, k: int) -> Heading:
-        """The correction steers."""
-        return Heading(1 / (net.n * self._rule(net).use(net, s.rule, k).pi), s.v)
+        """The correction steers, and the momentum."""
+        offset = s.v + self.momentum * s.momentum.q if isinstance(s.momentum, Moving) else s.v
+        return Heading(1 / (net.n * self._rule(net).use(net, s.rule, k).pi), offset)
 
     def weights(self, net: Network, s: PerronState) -> Floats:
         """Return the weights in use."""

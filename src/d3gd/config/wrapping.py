@@ -12,7 +12,7 @@ from d3gd.validation import shown
 
 OPTIMIZERS = {"Momentum": Momentum, "AdamW": AdamW}
 _EXAMPLE = '{kind = "Momentum", momentum = 0.9}'
-LOCAL: Keys = {name: keys_of(Local)[name] for name in ("every", "outer")}
+LOCAL: Keys = {name: keys_of(Local)[name] for name in ("every", "steered", "outer")}
 SMALL: Keys = {"compress": (str, False), "damping": keys_of(Compressed)["damping"]}  # a compressor by name only
 KEYS: Keys = LOCAL | SMALL
 

@@ -29,7 +29,7 @@ from d3gd.arrays import Array, Floats
 from d3gd.distributed.inbox import Inbox
 from d3gd.network import Network
 from d3gd.rules.base import Now, Rule, Use
-from d3gd.rules.gain import gain_under
+from d3gd.rules.gain import Gain, gain_under, require_stable
 from d3gd.rules.scale import Averaged
 from d3gd.spectrum import perron
 from d3gd.state import PerAgent, PerEdge, Scalar
@@ -64,22 +64,26 @@ class Failing(Rule):
     Attributes:
         mixing: Whether the weights are planned for mixing, from the graph alone, or the initial ones.
         corrected: Whether the method corrects.
+        momentum: That of the models.
     """
 
     mixing: bool
     corrected: bool
+    momentum: float = 0.0
 
     def init(self, net: Network, x0: Floats) -> FailingState:
         """Discover the network, choose weights, and begin to measure."""
         found = net.survey()
         a = fast_weights(found.graph) if self.mixing else found.a0
         A = found.graph.matrix(a)
+        gain = min(_GAIN, _SHARE * gain_under(A).last) if self.corrected else 0.0
+        require_stable(A, Gain(gain, gain), self.momentum)
         nothing = np.zeros((len(net.agents), 1))
         return FailingState(
             a=net.block(a),
             Y=Averaged().init(net, x0),
             least=_LEAST * perron(A)[net.agents, None],
-            gain=min(_GAIN, _SHARE * gain_under(A).last) if self.corrected else 0.0,
+            gain=gain,
             last=np.zeros_like(x0),
             change=nothing,
             size=nothing,

@@ -8,7 +8,7 @@ from d3gd.digraph import Digraph
 from d3gd.distributed.coding import damped
 from d3gd.network import Network
 from d3gd.rules.base import Rule, Use
-from d3gd.rules.gain import Gain, gain_under
+from d3gd.rules.gain import Gain, gain_under, require_stable
 from d3gd.spectrum import perron
 from d3gd.state import Common
 from d3gd.steady.fast import fast_weights
@@ -26,11 +26,13 @@ class Known(NamedTuple):
         return Use(net.block(self.a), self.pi[net.agents, None], self.gain.at(k))
 
 
-def known(graph: Digraph, a: Floats, *, corrected: bool = True, damping: float = 1.0) -> Known:
+def known(graph: Digraph, a: Floats, *, corrected: bool = True, damping: float = 1.0, momentum: float = 0.0) -> Known:
     """Return what follows from weights over all edges, damped if messages are compressed."""
     a = damped(a, graph.self_loops, damping)
     A = graph.matrix(a)
-    return Known(a=a, pi=perron(A), gain=gain_under(A).under(damping) if corrected else Gain(0.0, 0.0))
+    gain = gain_under(A, momentum).under(damping) if corrected else Gain(0.0, 0.0)
+    require_stable(A, gain, momentum)
+    return Known(a=a, pi=perron(A), gain=gain)
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,18 @@ class Fixed(Rule):
     Attributes:
         mixing: Whether the weights are planned for mixing, from the graph alone, or the initial ones.
         corrected: Whether the method corrects.
+        momentum: That of the models.
     """
 
     mixing: bool
     corrected: bool
+    momentum: float = 0.0
 
     def init(self, net: Network, x0: Floats) -> Known:
         """Discover the network, and choose weights for it."""
         found = net.survey()
         a = fast_weights(found.graph) if self.mixing else found.a0
-        return known(found.graph, a, corrected=self.corrected, damping=net.damping)
+        return known(found.graph, a, corrected=self.corrected, damping=net.damping, momentum=self.momentum)
 
     def use(self, net: Network, s: Known, k: int) -> Use:
         """Return the weights."""

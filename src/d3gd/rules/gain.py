@@ -12,7 +12,8 @@ unit circle if and only if
     0 < \beta < \frac{2 (1 - |\mu|^2) |1 - \mu|^2}{|1 - \mu|^4 + 4 (\operatorname{Im} \mu)^2} .
 
 With curvature h, the same at all agents, :math:`\mu` becomes :math:`\mu (1 - \gamma h)` in the first and last term.
-Where :math:`\gamma h = 1`, the mode is :math:`1 - \beta (1 - \mu)` alone.
+Where :math:`\gamma h = 1`, the mode is :math:`1 - \beta (1 - \mu)` alone. Under momentum a mode has three roots, and is
+solved as a matrix (:func:`decay`). On long one-way cycles momentum is unstable, with a correction and without.
 """
 
 from typing import NamedTuple
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from d3gd.arrays import CSR, Floats
+from d3gd.errors import SettingsError
 from d3gd.spectrum import modes, second_within, spectral_gap
 from d3gd.state import Scalar
 
@@ -38,6 +40,7 @@ _LASTS = 100  # iterations that the first gain is meant for
 _MODES_UP_TO = 600  # agents: above, only the largest modulus of the modes is known
 _RADII = (0.5, 0.6, 0.7, 0.8, 0.9)  # of the modes of large networks, tried before their gap is computed
 _ANGLES = 360
+_ROUNDING = 1e-6  # above one, in the factor of a mode that neither grows nor decays
 _DIGITS = 3  # so that rounding on different machines gives equal gains
 
 
@@ -67,8 +70,8 @@ class Gain(NamedTuple):
         return Gain(min(self.first, _LAGGING * damping), min(self.last, _LAGGING * damping))
 
 
-def gain_under(A: CSR) -> Gain:
-    r"""Return the gain under some weights of the whole network.
+def gain_under(A: CSR, momentum: float = 0.0) -> Gain:
+    r"""Return the gain under some weights of the whole network, and a momentum of the models.
 
     Under the first gain the slowest mode decays fastest, over :math:`\gamma h \in \{0, 1\}`; it is at most 0.8 of the
     bound, and 1. Under the last one the variance from noise is 5 % larger than without correction; it is not reduced
@@ -77,15 +80,25 @@ def gain_under(A: CSR) -> Gain:
     """
     if A.shape[0] == 1:
         return Gain(0.0, 0.0)
-    if A.shape[0] <= _MODES_UP_TO:
-        mu = modes(A)
-    else:
-        radius = next((r for r in _RADII if second_within(A, r)), None) or 1 - spectral_gap(A)
-        mu = radius * np.exp(2j * np.pi * np.arange(_ANGLES) / _ANGLES)
+    mu = _modes(A)
     limit = float(bound(mu).min())
-    first = _fastest(mu, min(_MOST, _SHARE * limit))
+    first = _fastest(mu, min(_MOST, _SHARE * limit), momentum)
     enough = min(first, _ENOUGH, _ENOUGH_SHARE * limit)
     return Gain(_rounded(first), _rounded(max(_quiet(mu, first), enough)))
+
+
+def require_stable(A: CSR, gain: Gain, momentum: float) -> None:
+    """Raise an error if a momentum of the models grows without bound under some weights, where gradients are zero.
+
+    It is not known for large networks, of whose modes only the modulus is.
+    """
+    if momentum and 1 < A.shape[0] <= _MODES_UP_TO:
+        grows = float(_flat(_modes(A), gain.first, momentum).max())
+        if grows > 1 + _ROUNDING:
+            raise SettingsError(
+                f"momentum = {momentum:g} is unstable on this network: differences between agents grow by a factor of "
+                f"{grows:.3g} per iteration, as on long one-way cycles; use momentum = 0, or add links"
+            )
 
 
 def bound(mu: Modes) -> Floats:
@@ -111,8 +124,10 @@ def passed(mu: Modes, beta: float) -> Floats:
     return variance
 
 
-def decay(mu: Modes, beta: float) -> Floats:
+def decay(mu: Modes, beta: float, momentum: float = 0.0) -> Floats:
     r"""Return the factor per iteration of each mode, the larger one of :math:`\gamma h = 0` and 1."""
+    if momentum:
+        return np.maximum(_flat(mu, beta, momentum), _flat(mu, beta, momentum, curvature=1.0))
     trace = 1 + mu - beta * (1 - mu)
     root = np.sqrt(trace**2 - 4 * mu)
     flat = np.maximum(np.abs(trace + root), np.abs(trace - root)) / 2
@@ -120,11 +135,37 @@ def decay(mu: Modes, beta: float) -> Floats:
     return factors
 
 
-def _fastest(mu: Modes, most: float) -> float:
+def _flat(mu: Modes, beta: float, momentum: float, curvature: float = 0.0) -> Floats:
+    r"""Return the factor of each mode under momentum, where :math:`\gamma h` is ``curvature``.
+
+    With :math:`u = \gamma v` and :math:`w = \gamma q`, a message is :math:`(1 - \gamma h) x - u - \theta w`, and w
+    becomes :math:`(w + x - x^+) / 2`. Without gain there is no u.
+    """
+    sent = np.array([1 - curvature, -1, -momentum])
+    M = np.zeros((len(mu), 3, 3), dtype=complex)
+    M[:, 0] = mu[:, None] * sent
+    M[:, 1] = beta * (1 - mu)[:, None] * sent
+    M[:, 1, 1] += 1 if beta else 0
+    M[:, 2] = -M[:, 0] / 2
+    M[:, 2, (0, 2)] += 1 / 2
+    factors: Floats = np.abs(np.linalg.eigvals(M)).max(axis=1)
+    return factors
+
+
+def _modes(A: CSR) -> Modes:
+    """Return the modes; of a large network, the circle of their largest modulus."""
+    if A.shape[0] <= _MODES_UP_TO:
+        return modes(A)
+    radius = next((r for r in _RADII if second_within(A, r)), None) or 1 - spectral_gap(A)
+    circle: Modes = radius * np.exp(2j * np.pi * np.arange(_ANGLES) / _ANGLES)
+    return circle
+
+
+def _fastest(mu: Modes, most: float, momentum: float) -> float:
     """Return the gain up to ``most`` whose slowest mode decays fastest; of equally good ones, the largest."""
     gains = most * np.arange(_TRIED, 0, -1) / _TRIED
-    rates = np.array([1 - decay(mu, beta).max() for beta in gains])
-    return float(gains[np.argmax(rates >= (1 - _EQUAL) * rates.max())])
+    rates = np.array([1 - decay(mu, beta, momentum).max() for beta in gains])
+    return float(gains[np.argmax(rates >= rates.max() - _EQUAL * abs(rates.max()))])
 
 
 def _quiet(mu: Modes, first: float) -> float:

@@ -70,6 +70,18 @@ def correction(v: Floats, m: Floats, mixed: Floats, rate: float) -> Floats:
     return v + rate * (m - mixed)
 
 
+@rowwise()
+def remembered(q: Floats, x: Floats, gamma: float) -> Floats:
+    r"""Return :math:`\frac12 (q_i + x_i / \gamma)`: a momentum of models before they move, which may be in place."""
+    return (q + x / gamma) / 2
+
+
+@rowwise(into=0)
+def observed(before: Floats, new: Floats, gamma: float) -> Floats:
+    r"""Return that momentum after the move, :math:`\frac12 (q_i + (x_i - x_i^+) / \gamma)`."""
+    return before - new / (2 * gamma)
+
+
 def mixed_descent(
     net: Network, a: Floats, sent: Received, x: Floats, g: Floats, y: Floats, *, gamma: float, n: int
 ) -> Floats:

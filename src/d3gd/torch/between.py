@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Draw
+from d3gd.algorithms.base import Algorithm, Draw, Heading
 from d3gd.arrays import Array, Floats
 from d3gd.errors import SettingsError
 from d3gd.network import Network
@@ -40,16 +40,18 @@ class Between:
         net: This process's agent.
         k: The number of exchanges so far.
         size: The step size of one of them, or for :meth:`mean` of all.
+        steered: Whether the method's offset steers them.
     """
 
     algorithm: Algorithm[Any]
     net: Network
     k: int
     size: float
+    steered: bool
 
     def follow(self, memory: Any, x: Floats, d: Floats) -> Floats:
         """Return the model after a step along a direction, given the state since the last exchange."""
-        return self.algorithm.heading(self.net, memory, self.k).follow(self.net, x, d, self.size)
+        return self._heading(memory).follow(self.net, x, d, self.size)
 
     def mean(self, memory: Any, x: Floats) -> Floats:
         r"""Return the mean direction of steps from the model of a state to ``x``.
@@ -57,8 +59,11 @@ class Between:
         Since :math:`x^H = x^0 - \sum_h \gamma_h (f d^h + o)`, no sum of directions is kept. A model in single precision
         is rounded at every step; methods see what has become of it.
         """
+        return self._heading(memory).retrace(self.net, self.algorithm.point(memory), x, self.size)
+
+    def _heading(self, memory: Any) -> Heading:
         heading = self.algorithm.heading(self.net, memory, self.k)
-        return heading.retrace(self.net, self.algorithm.point(memory), x, self.size)
+        return heading if self.steered else heading._replace(offset=0.0)
 
 
 class Known(NamedTuple):

@@ -57,6 +57,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             has ``step_size=1``. Groups then have its options, such as ``weight_decay``, and ``lr`` of their own.
         every: The number of local steps per exchange: the others move this process's model alone, steered by the
             algorithm as in :class:`d3gd.Local`. A schedule of the algorithm counts exchanges.
+        steered: Whether the algorithm's offset steers local steps, or acts with the exchange, as in
+            :class:`d3gd.Local`.
         compress: How messages are compressed, as in :class:`d3gd.Compressed`: ``"int8"``, ``"bf16"``,
             ``"topk:0.01"``, or a compressor of your own; by default not at all.
 
@@ -97,6 +99,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         same_start: bool = True,
         local: Make | None = None,
         every: int = 1,
+        steered: bool = True,
         compress: str | Compressor | None = None,
     ) -> None:
         transport = network.halo.transport
@@ -119,7 +122,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
                 network.follow(self._model.parameters)
         given = network.given
         plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._model.sizes]
-        plan += [str(network.dtype), same_start, len(self.param_groups), every]
+        plan += [str(network.dtype), same_start, len(self.param_groups), every, steered]
         plan += self._source.plan()
         transport.require_same(
             digest(*plan), "an algorithm, network, local optimizer, or number, groups or precision of parameters"
@@ -127,7 +130,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         x0 = self._model.start(network.dtype)
         if same_start:
             x0 = network.halo.first(x0)
-        self._steps = Steps(algorithm, network, self._model, self._source, x0, every)
+        self._steps = Steps(algorithm, network, self._model, self._source, x0, every, steered=steered)
         if transport.rank == 0 and transport.ranks > 1:
             warn_of_local(self._model.parameters)
 

@@ -36,13 +36,22 @@ class Steps:
         source: Where displacements come from.
         x0: The model before the first iteration.
         every: The number of local steps per exchange.
+        steered: Whether the algorithm's offset steers them.
 
     Attributes:
         memory: The state.
     """
 
     def __init__(
-        self, algorithm: Algorithm[Any], net: Network, model: Model, source: Plain | Local, x0: Floats, every: int = 1
+        self,
+        algorithm: Algorithm[Any],
+        net: Network,
+        model: Model,
+        source: Plain | Local,
+        x0: Floats,
+        every: int = 1,
+        *,
+        steered: bool = True,
     ) -> None:
         self._algorithm, self._net, self._model, self._source = algorithm, net, model, source
         # As in d3gd.run, one thread keeps results bitwise equal; coordinate-wise methods do not use BLAS.
@@ -50,7 +59,7 @@ class Steps:
         with self._blas.limit(limits=1, user_api="blas"):
             self.memory = algorithm.init(net, x0)
         require_state(algorithm, net, self.memory, model.dim, type(algorithm).__name__, "init")
-        self._every = every
+        self._every, self._steered = every, steered
         self._cuts = slices.bounds(algorithm, net, model.sizes)
         self._inside = net if self._cuts is None else cast(Network, slices.Sliced(net))  # between exchanges
         self._torn = False
@@ -177,9 +186,11 @@ class Steps:
         x, size, steps = self._so_far
         size, steps, memory = size + gamma, steps + 1, self.memory
         self._torn = self._cuts is not None
-        x = self._followed(Between(resized(algorithm, self._every * gamma), self._inside, k, gamma), x, d)
+        x = self._followed(
+            Between(resized(algorithm, self._every * gamma), self._inside, k, gamma, self._steered), x, d
+        )
         if steps == self._every:
-            memory, x = self._exchanged(Between(resized(algorithm, size), self._inside, k, size), x)
+            memory, x = self._exchanged(Between(resized(algorithm, size), self._inside, k, size, self._steered), x)
             size, steps = 0.0, 0
         self.memory, self._so_far = memory, SoFar(x, size, steps)
         self._model.write(x)

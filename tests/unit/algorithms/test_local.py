@@ -178,6 +178,40 @@ def test_local_steps_by_hand():
     np.testing.assert_allclose(result.x, x, rtol=0, atol=1e-12)
 
 
+def test_local_steps_that_are_not_steered_by_hand():
+    """H steps of an agent of its own; correction and momentum act with the exchange."""
+    quadratics = d3gd.problems.quadratic(agents=GRAPH.n, dim=2, seed=2)
+    method = d3gd.PerronD3GD(step_size=0.05, rule="fixed", momentum=0.7)
+    A = d3gd.weights.metropolis(GRAPH)
+    pi = d3gd.weights.perron(A)[:, None]
+    gamma, every, n, mu = 0.05, 3, GRAPH.n, 0.7
+    x, v, q = np.zeros((3, n, 2))
+    gains = d3gd.rules.gain.gain_under(A, mu)
+    for k in range(5):
+        m, before = x, x
+        for _ in range(every):
+            m = m - gamma * quadratics.gradients(m) / (n * pi)
+        m = m - gamma * every * (v + mu * q)
+        x = A @ m
+        v = v + gains.at(k) / (gamma * every) * (m - x)
+        q = (q + (before - x) / (gamma * every)) / 2
+    local = d3gd.Local(method=method, every=every, steered=False)
+    assert not local.exact
+    result = d3gd.run(local, GRAPH, quadratics, iterations=5, weights=A)
+    np.testing.assert_allclose(result.x, x, rtol=0, atol=1e-12)
+
+
+def test_local_steps_that_are_not_steered_end_at_a_distance_of_the_order_of_the_step_size():
+    quadratics = d3gd.problems.quadratic(agents=6, dim=3, seed=1, conditioning=3)
+    ends = [
+        distance_at_the_end(
+            d3gd.Local(method=d3gd.PerronD3GD(step_size=step), every=4, steered=False), GRAPHS["grid"], quadratics, 4000
+        )
+        for step in (0.02, 0.01)
+    ]
+    assert 1.8 < ends[0] / ends[1] < 2.2
+
+
 def test_every_local_step_draws_a_new_batch_and_is_counted():
     drawn = []
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import d3gd
+from d3gd.problems import Problem
 from d3gd.rules.gain import gain_under
 from d3gd.topologies import fast_mixing
 from tests.helpers.methods import advance
@@ -236,3 +237,54 @@ def test_on_a_two_way_path_it_ends_within_ten_times_of_exact_diffusion():
             for method in (d3gd.PerronD3GD, d3gd.ExactDiffusion)
         ]
         assert ends[0] <= max(10 * ends[1], 1e-22)
+
+
+class Noise(Problem):
+    """Nothing but noise, the same in every run."""
+
+    agents, dim = 8, 2000
+
+    def gradients(self, x, k=None):
+        return np.random.default_rng(k).normal(size=x.shape)
+
+
+@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize("graph", [d3gd.graphs.erdos_renyi(8, 0.3, seed=1), d3gd.graphs.exponential(8)])
+def test_with_quasi_global_momentum_it_is_exact_and_faster_where_curvatures_differ(graph, every):
+    quadratics = d3gd.problems.quadratic(agents=8, dim=3, seed=1, conditioning=100)
+    ends = {}
+    for momentum in (0.0, 0.8):
+        method = d3gd.PerronD3GD(step_size=0.1 / every, momentum=momentum)
+        method = d3gd.Local(method=method, every=every) if every > 1 else method
+        assert method.exact
+        result = d3gd.run(method, graph, quadratics, iterations=3000, every=300, metrics=["stationarity"])
+        ends[momentum] = abs(result.x - quadratics.optimum).max(), result.metrics["stationarity"][1]
+    assert ends[0.8][0] < 1e-9
+    assert ends[0.8][1] < 0.1 * ends[0.0][1]
+
+
+def test_noise_parts_agents_by_the_step_size_under_quasi_global_momentum_and_farther_under_their_own():
+    """At equal effective steps, on a problem of noise alone."""
+    noise, graph, mu = Noise(), d3gd.graphs.exponential(Noise.agents), 0.9
+    plain, own, ours = (
+        d3gd.run(method, graph, noise, iterations=300, metrics=["disagreement"]).metrics["disagreement"][-1]
+        for method in (
+            d3gd.PerronD3GD(step_size=0.1),
+            d3gd.Local(method=d3gd.PerronD3GD(step_size=0.1), optimizer=d3gd.Momentum(momentum=mu)),
+            d3gd.PerronD3GD(step_size=0.1, momentum=mu),
+        )
+    )
+    assert ours < 2 * plain
+    assert own > 2 * ours
+
+
+def test_momentum_is_refused_where_it_would_grow_without_bound():
+    """On one-way rings it grows, with a correction or without, as a run without gradients shows."""
+    still = d3gd.problems.quadratic(agents=12, dim=2)
+    for correct in (True, False):
+        method = d3gd.PerronD3GD(step_size=0.01, momentum=0.9, correct=correct)
+        with pytest.raises(d3gd.errors.SettingsError, match=r"momentum = 0\.9 is unstable on this network"):
+            d3gd.run(method, d3gd.graphs.ring(12), still, iterations=1)
+    for other in ({"rule": "planned"}, {"rule": "fixed", "perron": "tracked"}):
+        with pytest.raises(d3gd.errors.SettingsError, match="momentum needs weights that stay the same"):
+            d3gd.PerronD3GD(step_size=0.1, momentum=0.9, **other)

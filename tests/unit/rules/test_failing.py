@@ -6,7 +6,6 @@ import pytest
 
 import d3gd
 from d3gd import Conditions
-from d3gd.algorithms.perron import PerronState
 from d3gd.conditions.network import ConditionedNetwork
 from d3gd.problems import Problem
 from tests.helpers.stepping import random_network
@@ -35,7 +34,7 @@ def test_a_sum_that_went_astray_is_forgotten_like_one_over_the_square_of_the_ite
     algorithm = d3gd.PerronD3GD(step_size=0.1)
     net = ConditionedNetwork(graph, A, conditions, needs=algorithm.needs)
     s, post, first = algorithm.init(net, np.zeros((6, 2))), net.close(), 10
-    s = PerronState(x=s.x, v=np.tile([1.0, -3.0], (6, 1)), rule=s.rule)
+    s = s._replace(v=np.tile([1.0, -3.0], (6, 1)))
     for k in range(first, 60):
         net.open(k, post)
         s = algorithm.step(net, lambda: np.zeros((6, 2)), s, k)

@@ -1,0 +1,131 @@
+"""Quasi-global Adam on directed graphs."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from d3gd.algorithms.base import Algorithm, Gradient, Needs
+from d3gd.arrays import Floats
+from d3gd.network import Network
+from d3gd.rules.fixed import Fixed, Known
+from d3gd.rules.updates import mixed_correction, observed, remembered
+from d3gd.schedules import Schedule, at
+from d3gd.state import PerAgent
+from d3gd.validation import one_of, positive, within
+
+
+class QGAdamState(NamedTuple):
+    """The state of QGAdam."""
+
+    x: PerAgent  # (agents, d)  models
+    v: PerAgent  # (agents, d)  corrections per unit of the step size, in double precision; sum_i pi_i v_i = 0
+    q: PerAgent  # (agents, d)  quasi-global momentum, per unit of the step size
+    s: PerAgent  # (agents, d)  second moments
+    rule: Known
+
+
+@dataclass(frozen=True, kw_only=True)
+class QGAdam(Algorithm[QGAdamState]):
+    r"""Adam whose agents agree on its moments: the first from the movement of models, the second by mixing, corrected.
+
+    .. math::
+        \hat s_i^k &= \beta_2 s_i^k + (1 - \beta_2) \Big( \frac{g_i^k}{n \pi_i} \Big)^2, \qquad
+        p_i^k = \Big( \sqrt{\hat s_i^k / (1 - \beta_2^{k+1})} + \epsilon \Big)^{-1}, \\
+        m_i^k &= x_i^k - \gamma_k \Big( (1 - \mu) \frac{p_i^k g_i^k}{n \pi_i} + v_i^k + \mu q_i^k \Big), \qquad
+        x_i^{k+1} = \sum_j a_{ij} m_j^k, \quad s_i^{k+1} = \sum_j a_{ij} \hat s_j^k, \\
+        v_i^{k+1} &= v_i^k + \frac{\beta_k}{\gamma_k} \Big( m_i^k - x_i^{k+1} \Big), \qquad
+        q_i^{k+1} = \frac12 \Big( q_i^k + \frac{x_i^k - x_i^{k+1}}{\gamma_k} \Big)
+
+    Squares, roots and quotients are entry by entry; v, q and s are zero at first. Correction, gain and momentum are
+    those of :class:`d3gd.PerronD3GD`. The factor :math:`1 - \mu` makes the step size comparable with Adam's.
+
+    Adam at every agent divides by the scale of that agent's gradients, and where data differ, the quotients sum to
+    zero elsewhere than the gradients do. Here scales are mixed like models. They differ between agents only by the
+    latest gradients, with a weight of :math:`1 - \beta_2`, so that the distance of the limit from a stationary point is
+    of that order: small, and not zero. It sends 2 d numbers per link and iteration.
+
+    The quasi-global Adam of Lin and others takes both moments from the movement of models, which is free, but
+    movement has been divided by the very scale that it would tell.
+
+    Args:
+        step_size: :math:`\gamma`, a constant or a schedule; Adam's.
+        momentum: :math:`\mu`. Movements are remembered by a factor of :math:`(1 + \mu) / 2` per iteration: 0.8 is for
+            :math:`\beta_1 = 0.9`.
+        second: :math:`\beta_2`.
+        eps: :math:`\epsilon`.
+        rule: ``"mixing"``: weights planned for fast mixing, from the graph alone; ``"fixed"``: the initial weights.
+        perron: ``"discovered"``: agents discover the network by flooding; ``"known"`` takes it as known beforehand, as
+            it must be in simulations of more than 2,000 agents.
+
+    Example:
+        >>> import d3gd
+        >>> graph = d3gd.graphs.exponential(8)
+        >>> problem = d3gd.problems.digits_classification(agents=8, alpha=0.1)
+        >>> own = d3gd.Local(method=d3gd.PerronD3GD(step_size=0.003), optimizer=d3gd.AdamW(weight_decay=0))
+        >>> ends = [d3gd.run(m, graph, problem, iterations=600) for m in (own, QGAdam(step_size=0.003))]
+        >>> own, quasi_global = (result.metrics["stationarity"][-1] for result in ends)
+        >>> bool(quasi_global < 0.1 * own)
+        True
+
+    References:
+        Lin, Karimireddy, Stich and Jaggi, *Quasi-global momentum: accelerating decentralized deep learning on
+        heterogeneous data*, International Conference on Machine Learning, 2021.
+        Chen, Karimi, Zhao and Li, *On the convergence of decentralized adaptive gradient methods*, Asian Conference on
+        Machine Learning, 2022: that scales must agree.
+    """
+
+    coordinatewise = True
+
+    step_size: float | Schedule
+    momentum: float = 0.8
+    second: float = 0.999
+    eps: float = 1e-8
+    rule: Literal["mixing", "fixed"] = "mixing"
+    perron: Literal["discovered", "known"] = "discovered"
+
+    relies_on = "the Perron vector of its weights"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("step_size", self.step_size)
+        within("momentum", self.momentum, 0, 1)
+        within("second", self.second, 0, 1)
+        within("eps", self.eps, 0, np.inf, closed="()")
+        one_of("rule", self.rule, ("mixing", "fixed"))
+        one_of("perron", self.perron, ("discovered", "known"))
+
+    @property
+    def needs(self) -> Needs:
+        """In-neighbours suffice, unless the network is said to be known."""
+        return "the network" if self.perron == "known" else "in-neighbours"
+
+    @property
+    def _rule(self) -> Fixed:
+        return Fixed(self.rule == "mixing", corrected=True, momentum=self.momentum)
+
+    def init(self, net: Network, x0: Floats) -> QGAdamState:
+        """Start from ``x0`` without moments."""
+        zero = np.zeros_like(x0)
+        return QGAdamState(x=x0, v=np.zeros(x0.shape), q=zero, s=zero, rule=self._rule.init(net, x0))
+
+    def step(self, net: Network, gradient: Gradient, s: QGAdamState, k: int) -> QGAdamState:
+        """Step by the scale of all, correct, mix, and observe the movement."""
+        gamma, mu, (a, pi, beta) = at(self.step_size, k), self.momentum, self._rule.use(net, s.rule, k)
+        g = gradient() / (net.n * pi)
+        squares = net.precise(self.second * s.s + (1 - self.second) * g * g)
+        p = 1 / (np.sqrt(np.maximum(squares, 0) / (1 - self.second ** (k + 1))) + self.eps)
+        m = net.precise(s.x - gamma * ((1 - mu) * p * g + s.v + mu * s.q))
+        before = remembered(net, s.q, s.x, gamma=gamma)
+        sent = net.exchange(m=m, s=squares)
+        scale = net.precise(net.mix(a, sent.s))
+        x, v = mixed_correction(net, a, sent.m, m, s.x, s.v, rate=beta / gamma)
+        return s._replace(x=x, v=v, q=observed(net, before, x, gamma=gamma), s=scale)
+
+    def weights(self, net: Network, s: QGAdamState) -> Floats:
+        """Return the weights in use."""
+        return s.rule.use(net, 0).a
+
+    def scale(self, net: Network, s: QGAdamState) -> Floats:
+        """Return the Perron weights that agents use."""
+        return s.rule.use(net, 0).pi[:, 0]
