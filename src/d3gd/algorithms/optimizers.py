@@ -36,7 +36,8 @@ class Momentum:
     .. math::
         m_i^{k+1} = \mu m_i^k + g_i^k + \lambda x_i^k, \qquad d_i^k = m_i^{k+1}
 
-    or, with Nesterov's momentum, :math:`d_i^k = g_i^k + \lambda x_i^k + \mu m_i^{k+1}`.
+    or, with Nesterov's momentum, :math:`d_i^k = g_i^k + \lambda x_i^k + \mu m_i^{k+1}`. For networks on mini-batches of
+    skewed data, ``PerronD3GD(momentum=0.9)`` is better.
 
     Args:
         momentum: :math:`\mu`.
@@ -84,7 +85,8 @@ class AdamW:
         + \lambda x_i^k
 
     Where agents have different data, their gradients at a common model differ, and so do the scales by which they are
-    divided: directions then sum to zero elsewhere than gradients do. No correction removes that bias.
+    divided: directions then sum to zero elsewhere than gradients do. No correction removes that bias;
+    :class:`d3gd.QGAdam` has little of it.
 
     Args:
         betas: :math:`\beta_1` and :math:`\beta_2`.

@@ -36,8 +36,8 @@ class QGMomentum(Algorithm[QGState]):
     :math:`\sum_i \pi_i x_i` moves along the mean gradient and the weighted mean of momenta.
 
     At rest :math:`q = 0`: it ends where Di-DGD without momentum ends if agents combine after their step, and the
-    effective step size along the mean gradient is :math:`\gamma / (1 - \mu)`. An exact method with ordinary momentum is
-    :class:`d3gd.Local` on :class:`d3gd.PerronD3GD`.
+    effective step size along the mean gradient is :math:`\gamma / (1 - \mu)`. With a correction, and so
+    exact: ``PerronD3GD(momentum=0.9)``.
 
     Args:
         step_size: :math:`\gamma`, a constant or a schedule.

@@ -182,6 +182,10 @@ def test_local_steps_and_optimizers_are_settings_of_every_method(tmp_path: Path)
     assert algorithm == d3gd.Local(method=method, every=4, outer=0.5, optimizer=optimizer)
     small, *_ = load(write(tmp_path, algorithm=f'{table}\ncompress = "int8"')).build()
     assert small == d3gd.Compressed(method=algorithm, compress="int8")
+    table = 'kind = "PerronD3GD"\nstep_size = 0.1\nmomentum = 0.5\nevery = 8\nsteered = false'
+    algorithm, *_ = load(write(tmp_path, algorithm=table)).build()
+    method = d3gd.PerronD3GD(step_size=0.1, momentum=0.5)
+    assert algorithm == d3gd.Local(method=method, every=8, steered=False)
     with pytest.raises(SettingsError, match="damping is of compressed messages"):
         load(write(tmp_path, algorithm=f"{table}\ndamping = 0.5")).build()
     with pytest.raises(SettingsError, match=r"experiment.toml: \[algorithm\] PULMDGD says nothing of where"):
