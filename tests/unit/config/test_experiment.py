@@ -41,7 +41,7 @@ def write(folder: Path, **changes: str) -> Path:
         (
             {"algorithm": 'kind = "D3GD"\nstepsize = 0.1'},
             "experiment.toml: [algorithm] key 'stepsize' is not known; did you mean 'step_size'? choose from "
-            "step_size, refine_step, anchor, rule, chain_rule, participation, perron, every, outer, "
+            "step_size, refine_step, anchor, rule, chain_rule, participation, perron, every, steered, outer, "
             "compress, damping, optimizer",
         ),
         (
