@@ -24,8 +24,8 @@ WHEN = {
     "exact method ends at a stationary point for the same bytes.",
     "KGT": "On undirected networks with few exchanges, as the literature's method with local steps. `d3gd.Local` on "
     "`PerronD3GD` sends half as much, and runs on directed ones.",
-    "MomentumTracking": "With momentum on undirected networks whose agents have different data. `d3gd.Local` with "
-    "momentum on `PerronD3GD` sends half as much, and runs on directed ones.",
+    "MomentumTracking": "With momentum on undirected networks whose agents have different data. "
+    "`PerronD3GD(momentum=0.9)` sends half as much, and runs on directed ones.",
     "ACGT": "On undirected networks with several links per agent, if bytes matter more than rounds: it tracks "
     "gradients for less than half of DIGing's bytes, [as measured](../results/topologies.md#ac-gt). `ExactDiffusion` "
     "needs fewer on some problems.",

@@ -89,6 +89,8 @@ def written(trials: Sequence[Run], runs: Sequence[Run]) -> str:
     missing = [f"{graph}, {alpha}" for graph, alpha in CELLS if (graph, alpha) not in cells]
     if missing:
         parts.append(f"Not run yet (graph, alpha): {'; '.join(missing)}.")
+    if left := [method for method in METHODS if method not in steps]:
+        parts.append(f"Methods not run yet: {'; '.join(left)}.")
     for (graph, alpha), methods in cells.items():
         parts += [f"## {graph.capitalize()} graph, alpha = {alpha}", _table(methods, steps), _targets(methods)]
     return "\n\n".join(parts) + "\n"
@@ -120,7 +122,7 @@ def _targets(methods: Mapping[str, Mapping[str, Floats]]) -> str:
         f"({_verdict('1', momentum.max() <= 1)})",
         f"{QG_ADAM} at most {adam.max():.1f} points behind {CENTRAL_ADAM} ({_verdict('1', adam.max() <= 1)})",
         f"{FEW}, ends {few[-1]:.1f} points behind {CENTRAL} ({_verdict('2', few[-1] <= 2)}), with 1/{share:.0f} of the "
-        f"bytes ({_verdict('1/25', share >= 25)})",
+        f"bytes of {MOMENTUM} ({_verdict('1/25', share >= 25)})",
     ]
     return "; ".join(verdicts) + "."
 
