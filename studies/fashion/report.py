@@ -148,11 +148,12 @@ def figure(runs: Sequence[Run], out: Path) -> None:
     for color, method in zip(_COLORS[1:], [name for name in _DRAWN if name in methods], strict=False):
         curve = 100 * methods[method]["accuracy"]
         mean, sent = curve.mean(axis=0), methods[method]["bytes"].mean(axis=0) / AGENTS / 1e6
-        left.plot(mean, color=color, label=method, marker="o", markersize=3)
-        left.fill_between(range(len(mean)), curve.min(axis=0), curve.max(axis=0), color=color, alpha=0.15, linewidth=0)
+        epochs, lowest, highest = range(1, len(mean)), curve.min(axis=0), curve.max(axis=0)
+        left.plot(epochs, mean[1:], color=color, label=method, marker="o", markersize=3)
+        left.fill_between(epochs, lowest[1:], highest[1:], color=color, alpha=0.15, linewidth=0)
         if method != CENTRAL:
             right.plot(sent[1:], mean[1:], color=color, marker="o", markersize=3)
-    left.set(xlabel="epochs", ylabel="test accuracy, %", ylim=(40, 92), title=f"{graph} graph, alpha = {alpha}")
+    left.set(xlabel="epochs", ylabel="test accuracy, %", ylim=(45, 90), title=f"{graph} graph, alpha = {alpha}")
     right.set(xlabel="MB sent per agent", xscale="log", title="the same against traffic")
     left.legend(fontsize=8, frameon=False)
     drawing.savefig(out, dpi=150)
