@@ -28,6 +28,15 @@ _SAMPLE = 256  # numbers; each has an even chance to show that roundings differ
 # only if it writes to none of what it reads.
 
 
+def _xx(f):  # type: ignore[no-untyped-def]
+    def kernel(first, last, numbers, result, p, q):  # type: ignore[no-untyped-def]
+        for i in range(first, last):
+            for c in range(result.shape[1]):
+                result[i, c] = f(p[i, c], q[i, c], *numbers)
+
+    return kernel
+
+
 def _xy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, y):  # type: ignore[no-untyped-def]
         for i in range(first, last):
@@ -125,6 +134,7 @@ def _xxxxy(f):  # type: ignore[no-untyped-def]
 
 
 _LOOPS: dict[str, Callable[[Equation], Kernel]] = {
+    "xx": _xx,
     "xy": _xy,
     "xxy": _xxy,
     "xxx": _xxx,

@@ -3,6 +3,8 @@
 import gc
 import warnings
 from collections.abc import Sequence
+from itertools import compress
+from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
@@ -14,11 +16,26 @@ def warn_of_local(parameters: Sequence[torch.Tensor]) -> None:
     An optimizer is given parameters, not layers, so the layers that hold them are searched for.
     """
     wanted = {id(parameter) for parameter in parameters}
-    for layer in gc.get_objects():
-        if issubclass(type(layer), _NormBase) and layer.track_running_stats and id(layer.weight) in wanted:
+    for layer in _layers():
+        if layer.track_running_stats and id(layer.weight) in wanted:
             warnings.warn(
                 f"{type(layer).__name__} keeps running statistics, which stay with each process and describe its own "
                 "data only; average them before you evaluate: opt.mix_buffers(model), or use group or layer norm",
                 stacklevel=4,
             )
             return
+
+
+def _layers() -> list[Any]:
+    """Return all layers that may keep statistics.
+
+    Whoever holds a tuple that another thread is making breaks it, so all objects are held for as short as possible:
+    no line of Python runs between finding them and letting them go.
+    """
+    kinds = {_NormBase}
+    while more := {kind for known in kinds for kind in known.__subclasses__()} - kinds:
+        kinds |= more
+    objects = gc.get_objects()
+    layers = list(compress(objects, map(kinds.__contains__, map(type, objects))))
+    del objects
+    return layers
