@@ -5,7 +5,7 @@ import pytest
 
 import d3gd
 from tests.battery.cases import GRAPHS, METHODS, initial_weights, name_of
-from tests.battery.textbook import perron
+from tests.battery.textbook.perron import perron
 from tests.helpers.methods import advance
 from tests.helpers.stepping import network, random_network
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.linalg import block_diag
 
-from tests.battery.textbook import Nearby, gains, perron
+from tests.battery.textbook.perron import Nearby, gains, perron
 
 
 def shares(A):
@@ -78,11 +78,12 @@ REST = {
 
 
 def _balance_QGAdam(setting, A, g):
-    """The sum of gradients over scales: the scales s = A (b s + (1 - b) G^2) of gradients that rest."""
-    n, b = len(A), setting.second
-    squares = (g / (n * perron(A)[:, None])) ** 2
-    s = np.linalg.solve(np.eye(n) - b * A, (1 - b) * A @ squares)
-    return (g / (np.sqrt(b * s + (1 - b) * squares) + setting.eps)).sum(axis=0)
+    """The sum of gradients over scales: the scales r = sqrt(b (A r)^2 + (1 - b) G^2) of gradients that rest."""
+    b, G = setting.second, g / (len(A) * perron(A)[:, None])
+    r = abs(G)
+    for _ in range(2000):
+        r = np.sqrt(b * (A @ r) ** 2 + (1 - b) * G**2)
+    return (g / (r + setting.eps)).sum(axis=0)
 
 
 # What is zero at the common model where agents that agree come to rest, given all gradients there.
