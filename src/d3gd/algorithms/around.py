@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from d3gd.algorithms.base import Algorithm, Heading, Needs
 from d3gd.arrays import Floats
 from d3gd.conditions import Hardship
+from d3gd.errors import SettingsError
 from d3gd.network import Network
 
 S = TypeVar("S")
@@ -71,6 +72,22 @@ def resized(algorithm: Algorithm[Any], step_size: Any) -> Algorithm[Any]:
         return around
     changed: Algorithm[Any] = replace(algorithm, step_size=step_size)  # type: ignore[type-var]
     return changed
+
+
+def makes_directions(algorithm: Algorithm[Any]) -> bool:
+    """Whether a method makes directions of gradients itself, whatever is around it."""
+    if isinstance(algorithm, Around):
+        return makes_directions(algorithm.method)
+    return type(algorithm).direction is not Algorithm.direction
+
+
+def require_along_gradients(algorithm: Algorithm[Any], other: str) -> None:
+    """Raise an error for a method that makes directions itself, where something else would make them, too."""
+    if makes_directions(algorithm):
+        raise SettingsError(
+            f"{title(algorithm)} makes directions of gradients itself; leave out {other}, or choose a method that "
+            "descends along gradients, such as PerronD3GD"
+        )
 
 
 def title(algorithm: Algorithm[Any]) -> str:

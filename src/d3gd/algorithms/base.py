@@ -35,6 +35,21 @@ class Gradient(Protocol):
         """
 
 
+class Given(NamedTuple):
+    """A direction in place of a gradient."""
+
+    d: Floats
+
+    def __call__(self, x: Floats | None = None, *, draw: Draw = "new") -> Floats:
+        """Return it, at the models."""
+        if x is not None:
+            raise SettingsError(
+                "this method evaluates gradients at other points, and takes no local steps; drop every, or choose "
+                "another one"
+            )
+        return self.d
+
+
 class Models(NamedTuple):
     """The state of a method that consists of its models."""
 
@@ -61,7 +76,7 @@ class Heading(NamedTuple):
 
     def _columns(self, x: Floats) -> list[Floats]:
         """Return offset and factor as arrays."""
-        return [p if isinstance(p, np.ndarray) else np.full((len(x), 1), p) for p in (self.offset, self.factor)]
+        return [np.full((len(x), 1), p) if isinstance(p, int | float) else p for p in (self.offset, self.factor)]
 
 
 class Algorithm(Generic[S]):
@@ -134,7 +149,8 @@ class Algorithm(Generic[S]):
         """Whether a step treats each coordinate of the models alike and by itself, where every message arrives.
 
         It then calls ``gradient()`` once, and what the state holds besides rows as long as a model does not depend on
-        models or gradients. A large model can be stepped in slices.
+        models or gradients. A large model can be stepped in slices, and one whose parameters are on an accelerator
+        there: what NumPy computes besides arithmetic is then computed on copies.
         """
         return False
 
@@ -166,6 +182,24 @@ class Algorithm(Generic[S]):
         """
         raise NotImplementedError
 
+    def direction(self, net: Network, s: S, g: Floats, t: int) -> tuple[S, Floats]:
+        """Return the state, and the direction in which a gradient leads: by default the gradient itself.
+
+        Methods whose directions depend on earlier gradients, as Adam's do, have it, and :meth:`advance`: between
+        exchanges they make a direction of each local gradient.
+
+        Args:
+            net: The network.
+            s: The state.
+            g: The agents' gradients, (agents, d).
+            t: The number of gradients before these.
+        """
+        return s, g
+
+    def advance(self, net: Network, s: S, d: Floats, k: int) -> S:
+        """Return the state after iteration ``k`` along directions that :meth:`direction` made."""
+        return self.step(net, Given(d), s, k)
+
     def weights(self, net: Network, s: S) -> Floats:
         """Return the weights in use, over the block's edges: by default the initial weights."""
         return net.a0
@@ -175,7 +209,7 @@ class Algorithm(Generic[S]):
         return None
 
 
-_OPTIONAL = {"heading", "coordinatewise"}  # what only local steps and the optimizer use
+_OPTIONAL = {"heading", "direction", "advance", "coordinatewise"}  # what only local steps and the optimizer use
 NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_")) - _OPTIONAL  # what the engine uses
 
 

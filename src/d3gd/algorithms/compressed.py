@@ -46,10 +46,10 @@ class Compressed(Around[CompressedState]):
 
     Args:
         method: The method; with local steps, :class:`d3gd.Local` around a method.
-        compress: ``"int8"``: a byte per number; ``"bf16"``: two; ``"topk:0.01"``: the largest hundredth of the numbers
-            with their places; or an object with ``encode``, ``decode`` and ``damping``, as
+        compress: ``"int8"``: a byte per number; ``"int4"``: half of one; ``"bf16"``: two; ``"topk:0.01"``: the largest
+            hundredth of the numbers with their places; or an object with ``encode``, ``decode`` and ``damping``, as
             :class:`d3gd.distributed.compressors.Compressor`.
-        damping: :math:`\zeta` in (0, 1]; by default that of the compressor: 1 for int8 and bf16, the share for top-k.
+        damping: :math:`\zeta` in (0, 1]; by default that of the compressor: the share for top-k, 1 for the others.
 
     Example:
         >>> import d3gd
@@ -114,6 +114,17 @@ class Compressed(Around[CompressedState]):
         """Step, with compressed messages."""
         with self._compressing(net, s.held, self.point(s).shape[1]) as coding:
             method = self.method.step(net, gradient, s.method, k)
+        return CompressedState(method, net.halo.hold(coding.copies))
+
+    def direction(self, net: Network, s: CompressedState, g: Floats, t: int) -> tuple[CompressedState, Floats]:
+        """Return that of the method."""
+        method, d = self.method.direction(net, s.method, g, t)
+        return s._replace(method=method), d
+
+    def advance(self, net: Network, s: CompressedState, d: Floats, k: int) -> CompressedState:
+        """Advance, with compressed messages."""
+        with self._compressing(net, s.held, self.point(s).shape[1]) as coding:
+            method = self.method.advance(net, s.method, d, k)
         return CompressedState(method, net.halo.hold(coding.copies))
 
     def heading(self, net: Network, s: CompressedState, k: int) -> Heading:

@@ -74,7 +74,7 @@ class FRSD(Algorithm[FRSDState]):
 
     def init(self, net: Network, x0: Floats) -> FRSDState:
         """Start from ``x0``, without a correction."""
-        return FRSDState(x=x0, v=np.zeros(x0.shape), Y=net.eye())
+        return FRSDState(x=x0, v=np.zeros_like(x0, dtype=np.float64), Y=net.eye())
 
     def step(self, net: Network, gradient: Gradient, s: FRSDState, k: int) -> FRSDState:
         """Mix, correct by what mixing changed, and step against the rescaled gradient."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.around import Around, resized
+from d3gd.algorithms.around import Around, makes_directions, require_along_gradients, resized
 from d3gd.algorithms.base import Algorithm, Draw, Gradient, Heading
 from d3gd.algorithms.optimizers import AdamW, Momentum, Optimizer
 from d3gd.arrays import Floats
@@ -46,7 +46,8 @@ class Local(Around[LocalState]):
         x_i^{h+1} = x_i^h - \gamma_k (f_i d_i^h + o_i), \quad h = 0, \dots, H - 1, \qquad
         \bar d_i = \frac1H \sum_h d_i^h .
 
-    :math:`d_i^h` is the gradient at :math:`x_i^h`, or the direction that the optimizer makes of it. The factor
+    :math:`d_i^h` is the gradient at :math:`x_i^h`, or the direction that the optimizer or the method
+    (:meth:`d3gd.Algorithm.direction`) makes of it. The factor
     :math:`f_i` and the offset :math:`o_i` are the method's (:meth:`d3gd.Algorithm.heading`): with
     :class:`d3gd.PerronD3GD`, :math:`f_i = 1 / (n \pi_i)` and :math:`o_i` is its correction; where gradients are
     tracked, what the tracker adds to the agent's own gradient. Then the method takes its step, with step size
@@ -116,6 +117,8 @@ class Local(Around[LocalState]):
                 f"optimizer is {type(self.optimizer).__name__}; give d3gd.Momentum() or d3gd.AdamW(); under "
                 "torchrun any: d3gd.torch.DecentralizedOptimizer(..., local=...)"
             )
+        if self.optimizer is not None:
+            require_along_gradients(self.method, "the optimizer")
         count("every", self.every, least=1)
         within("outer", self.outer, 0, 1)
         if self.every > 1 or self.outer > 0:
@@ -153,7 +156,11 @@ class Local(Around[LocalState]):
     def step(self, net: Network, gradient: Gradient, s: LocalState, k: int) -> LocalState:
         """Take the local steps when the method asks for its gradient, and let it step along their mean."""
         steps = _Steps(self, net, gradient, s, k)
-        method = self._per_exchange.step(net, steps, s.method, k)
+        if makes_directions(self.method):  # of every gradient, which changes its state
+            d = steps()
+            method = self._per_exchange.advance(net, steps.method, d, k)
+        else:
+            method = self._per_exchange.step(net, steps, s.method, k)
         outer = s.outer
         if isinstance(outer, Outer):
             moved = (self.point(s) - self.method.point(method)) / (self.every * steps.gamma)
@@ -204,7 +211,7 @@ class _Steps:
 
     def __init__(self, local: Local, net: Network, gradient: Gradient, s: LocalState, k: int) -> None:
         self._local, self._net, self._gradient, self._s, self._k = local, net, gradient, s, k
-        self.optimizer = s.optimizer
+        self.optimizer, self.method = s.optimizer, s.method
 
     @cached_property
     def gamma(self) -> float:
@@ -231,11 +238,12 @@ class _Steps:
         return trail.mean if ahead is None else self._net.precise(trail.mean + ahead / heading.factor)
 
     def _direction(self, x: Floats, g: Floats, h: int) -> Floats:
-        if self._local.optimizer is None:
-            return g
-        step = self._k * self._local.every + h
-        self.optimizer, d = self._local.optimizer.direction(self.optimizer, x, g, step)
-        return d
+        local, t = self._local, self._k * self._local.every + h
+        if local.optimizer is not None:
+            self.optimizer, g = local.optimizer.direction(self.optimizer, x, g, t)
+        else:
+            self.method, g = local.method.direction(self._net, self.method, g, t)
+        return g
 
 
 @dataclass(frozen=True)

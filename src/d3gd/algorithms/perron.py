@@ -13,22 +13,13 @@ from d3gd.network import Network
 from d3gd.rules.base import Now, Rule
 from d3gd.rules.failing import Failing
 from d3gd.rules.fixed import Fixed
+from d3gd.rules.momentum import Moving, Still
 from d3gd.rules.nearby import Nearby
 from d3gd.rules.planned import Planned
-from d3gd.rules.updates import corrected, mixed_correction, observed, remembered
+from d3gd.rules.updates import corrected, mixed_correction
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import one_of, positive, within
-
-
-class Still(NamedTuple):
-    """The state of no momentum."""
-
-
-class Moving(NamedTuple):
-    """The state of the momentum."""
-
-    q: PerAgent  # (agents, d)  the average movement of mixed models, per unit of the step size
 
 
 class PerronState(NamedTuple):
@@ -166,7 +157,9 @@ class PerronD3GD(Algorithm[PerronState]):
     def init(self, net: Network, x0: Floats) -> PerronState:
         """Start from ``x0`` without corrections."""
         momentum = Moving(np.zeros_like(x0)) if self.momentum else Still()
-        return PerronState(x=x0, v=np.zeros(x0.shape), momentum=momentum, rule=self._rule(net).init(net, x0))
+        return PerronState(
+            x=x0, v=np.zeros_like(x0, dtype=np.float64), momentum=momentum, rule=self._rule(net).init(net, x0)
+        )
 
     def step(self, net: Network, gradient: Gradient, s: PerronState, k: int) -> PerronState:
         """Step, correct and mix."""
@@ -174,26 +167,20 @@ class PerronD3GD(Algorithm[PerronState]):
         now = Now(k=k, gamma=gamma, x=s.x, g=g, v=s.v)
         r = rule.begin(net, s.rule, now)
         (a, pi, beta), v = rule.use(net, r, k), rule.carry(net, s.rule, r, now)
-        mu, q = self.momentum, s.momentum
-        offset = v + mu * q.q if isinstance(q, Moving) else v
-        m = net.precise(corrected(net, s.x, g, offset, pi, gamma=gamma, n=net.n))
-        if isinstance(q, Moving):
-            before = remembered(net, q.q, s.x, gamma=gamma)
-        now = now._replace(a=a)
+        offset, momentum = s.momentum.offset(v, self.momentum), s.momentum.before(net, s.x, gamma)
+        m, now = net.precise(corrected(net, s.x, g, offset, pi, gamma=gamma, n=net.n)), now._replace(a=a)
         r, message = rule.message(net, r, now)
         sent = net.exchange(m=m, **message)
         if self.correct:
             x, v = mixed_correction(net, a, sent.m, m, s.x, v, rate=beta / gamma)
         else:
             x = net.precise(net.mix(a, sent.m, double=True))
-        if isinstance(q, Moving):
-            q = Moving(observed(net, before, x, gamma=gamma))
-        return PerronState(x=x, v=v, momentum=q, rule=rule.end(net, r, sent, now))
+        return PerronState(x=x, v=v, momentum=momentum.after(net, x, gamma), rule=rule.end(net, r, sent, now))
 
     def heading(self, net: Network, s: PerronState, k: int) -> Heading:
         """The correction steers, and the momentum."""
-        offset = s.v + self.momentum * s.momentum.q if isinstance(s.momentum, Moving) else s.v
-        return Heading(1 / (net.n * self._rule(net).use(net, s.rule, k).pi), offset)
+        factor = 1 / (net.n * self._rule(net).use(net, s.rule, k).pi)
+        return Heading(factor, s.momentum.offset(s.v, self.momentum))
 
     def weights(self, net: Network, s: PerronState) -> Floats:
         """Return the weights in use."""

@@ -50,6 +50,8 @@ class PushDIGing(Algorithm[PushDIGingState]):
         optimization*, IEEE Transactions on Automatic Control 63, 2018, with models combined before the step.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
 
     needs = "out-degrees"

@@ -1,17 +1,17 @@
 """Quasi-global momentum on directed graphs."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Gradient, Heading, Needs
+from d3gd.algorithms.base import Gradient, Heading
+from d3gd.algorithms.quasi_global import QuasiGlobal
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.rules.fixed import Fixed
+from d3gd.rules.fixed import Fixed, Known
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
-from d3gd.validation import one_of, positive, within
 
 
 class QGState(NamedTuple):
@@ -19,11 +19,11 @@ class QGState(NamedTuple):
 
     x: PerAgent  # (agents, d)  models
     q: PerAgent  # (agents, d)  quasi-global momentum, per unit of the step size
-    rule: Any  # weights and their Perron vector
+    rule: Known
 
 
 @dataclass(frozen=True, kw_only=True)
-class QGMomentum(Algorithm[QGState]):
+class QGMomentum(QuasiGlobal[QGState]):
     r"""Gradient descent with quasi-global momentum: the movement of mixed models takes the place of past gradients.
 
     .. math::
@@ -60,27 +60,12 @@ class QGMomentum(Algorithm[QGState]):
         heterogeneous data*, International Conference on Machine Learning, 2021.
     """
 
-    coordinatewise = True
-
     step_size: float | Schedule
     momentum: float = 0.9
     rule: Literal["mixing", "fixed"] = "mixing"
     perron: Literal["discovered", "known"] = "discovered"
 
     survives = frozenset({"delay"})
-    relies_on = "the Perron vector of its weights"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("step_size", self.step_size)
-        within("momentum", self.momentum, 0, 1)
-        one_of("rule", self.rule, ("mixing", "fixed"))
-        one_of("perron", self.perron, ("discovered", "known"))
-
-    @property
-    def needs(self) -> Needs:
-        """In-neighbours suffice, unless the network is said to be known."""
-        return "the network" if self.perron == "known" else "in-neighbours"
 
     @property
     def _rule(self) -> Fixed:
@@ -100,11 +85,3 @@ class QGMomentum(Algorithm[QGState]):
     def heading(self, net: Network, s: QGState, k: int) -> Heading:
         """The momentum steers."""
         return Heading(1 / (net.n * self._rule.use(net, s.rule, k).pi), self.momentum * s.q)
-
-    def weights(self, net: Network, s: QGState) -> Floats:
-        """Return the weights in use."""
-        return self._rule.use(net, s.rule, 0).a
-
-    def scale(self, net: Network, s: QGState) -> Floats:
-        """Return the Perron weights that agents use."""
-        return self._rule.use(net, s.rule, 0).pi[:, 0]

@@ -47,6 +47,8 @@ class SGP(Algorithm[SGPState]):
         learning*, International Conference on Machine Learning, 2019.
     """
 
+    coordinatewise = True
+
     step_size: float | Schedule
 
     needs = "out-degrees"

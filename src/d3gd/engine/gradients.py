@@ -76,7 +76,7 @@ class Gradients:
         self.count += 1
         before = x.copy() if self._watched else x
         returned = self._evaluate(x, key)
-        valid = type(returned) is np.ndarray and returned.dtype == self._dtype and returned.shape == self._shape
+        valid = type(returned) is type(x) and returned.dtype == self._dtype and returned.shape == self._shape
         gradients = returned if valid else check_returned(returned, self._shape, self._what)
         if self._watched:
             self._watch(before, x, gradients)

@@ -34,4 +34,4 @@ class Tracker(NamedTuple):
 
 def untracked(x0: Floats) -> Tracker:
     """Return the state before the first gradient: the zeros make :math:`s^0 = g^0`."""
-    return Tracker(np.zeros(x0.shape), np.zeros_like(x0))
+    return Tracker(np.zeros_like(x0, dtype=np.float64), np.zeros_like(x0))

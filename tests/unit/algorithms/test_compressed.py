@@ -52,7 +52,7 @@ class Halves:
         return rows
 
 
-COMPRESSORS = ["int8", "bf16", "topk:0.2", Halves()]
+COMPRESSORS = ["int8", "int4", "bf16", "topk:0.2", Halves()]
 
 
 def named(value):
@@ -68,7 +68,7 @@ def test_exact_methods_stay_exact(method, compress):
     assert small.exact
     goal = {"stationarity": 1e-22}
     run = {"iterations": 3000, "every": 50, "metrics": list(goal), "target": goal}
-    if isinstance(method, NO_LAG) and compress not in ("int8", "bf16"):
+    if isinstance(method, NO_LAG) and compress not in ("int8", "int4", "bf16"):
         with pytest.raises(SettingsError, match="unstable if copies lag behind"):
             d3gd.run(small, graph, quadratics, **run)
         return
@@ -77,7 +77,7 @@ def test_exact_methods_stay_exact(method, compress):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("compress", ["int8", "topk:0.2"])
+@pytest.mark.parametrize("compress", ["int8", "int4", "topk:0.2"])
 def test_sums_are_conserved_at_every_iteration(compress, dtype):
     graph, weights = random_network(1)
     quadratics = d3gd.problems.quadratic(agents=6, dim=10, seed=1)

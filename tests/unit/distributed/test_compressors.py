@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from d3gd.distributed.compressors import BF16, Int8, TopK, compressor, decoded, encoded
+from d3gd.distributed.compressors import BF16, Int4, Int8, TopK, compressor, decoded, encoded
 from d3gd.errors import SettingsError
 
-BOUNDS = {Int8(): 256 / 254**2, BF16(): 2.0**-16, TopK(0.1): 0.9, TopK(0.5): 0.5, TopK(1.0): 2.0**-40}
+BOUNDS = {
+    Int8(): 256 / 254**2,
+    Int4(): 255 / (4 * 7**2 + 255),
+    BF16(): 2.0**-16,
+    TopK(0.1): 0.9,
+    TopK(0.5): 0.5,
+    TopK(1.0): 2.0**-40,
+}
 # Beyond these, single precision has no such numbers, or fewer digits.
 NUMBERS = st.floats(-1e30, 1e30).map(lambda x: x if abs(x) > 1e-25 else 0.0)
 ROWS = hnp.arrays(np.float64, st.tuples(st.integers(1, 3), st.integers(1, 600)), elements=NUMBERS)
@@ -37,20 +44,23 @@ def test_a_row_does_not_depend_on_others_and_repeated_differences_arrive(by, dty
 
 @pytest.mark.parametrize(
     ("by", "width", "size"),
-    [(Int8(), 300, 300 + 2 * 4), (BF16(), 300, 600), (TopK(0.01), 300, 3 * 8), (TopK(0.01), 20, 8), (Int8(), 1, 5)],
+    [
+        *((Int8(), 300, 300 + 2 * 4), (Int8(), 1, 5), (Int4(), 300, 150 + 2 * 4), (Int4(), 301, 151 + 2 * 4)),
+        *((BF16(), 300, 600), (TopK(0.01), 300, 3 * 8), (TopK(0.01), 20, 8)),
+    ],
 )
 def test_bytes(by, width, size):
     assert encoded(by, np.ones((2, width))).shape == (2, size)
 
 
 def test_what_is_not_finite_stays_visible():
-    for by in (Int8(), BF16()):  # top-k may leave NaN with its sender, who has diverged
+    for by in (Int8(), Int4(), BF16()):  # top-k may leave NaN with its sender, who has diverged
         with np.errstate(all="ignore"):
             back = decoded(by, encoded(by, np.array([[1.0, np.nan], [np.inf, 0.0]])), 2)
         assert not np.isfinite(back).all(axis=1).any()
 
 
-@pytest.mark.parametrize("given", ["int4", "topk", "topk:x", "topk:0", "topk:1.5", "int8:3", 8, None, Int8, object()])
+@pytest.mark.parametrize("given", ["int2", "topk", "topk:x", "topk:0", "topk:1.5", "int8:3", 8, None, Int8, object()])
 def test_others_are_refused(given):
     with pytest.raises(SettingsError, match="topk"):
         compressor(given)

@@ -9,7 +9,7 @@ from scipy.linalg import solve_discrete_lyapunov
 import d3gd
 from d3gd.rules.gain import Gain, bound, gain_under, passed
 from d3gd.spectrum import modes
-from tests.battery.textbook import gains
+from tests.battery.textbook.perron import gains
 from tests.helpers.stepping import network
 from tests.helpers.strategies import digraphs, examples, row_stochastic
 
