@@ -9,7 +9,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 TORCH = find_spec("torch") is not None
 BROWSER = bool(find_spec("selenium") and which("chromium") and which("chromedriver"))
 
-collect_ignore = [] if TORCH else ["src/d3gd/torch", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]
+NEEDS_TORCH = ["src/d3gd/torch", "src/d3gd/kernels/tensors.py", "src/d3gd/problems/torch/modules.py", "tests/pytorch"]
+collect_ignore = [] if TORCH else NEEDS_TORCH
 collect_ignore += [] if BROWSER else ["tests/report"]
 
 

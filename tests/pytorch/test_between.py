@@ -61,6 +61,7 @@ CASES = {
     [
         *((case, d3gd.PerronD3GD) for case in CASES),
         *((case, partial(d3gd.PerronD3GD, momentum=0.5)) for case in ("every", "not steered", "compress", "both")),
+        *((case, d3gd.QGAdam) for case in ("every", "not steered", "compress", "both")),
         ("both, momentum", d3gd.FROST),
     ],
 )
@@ -85,6 +86,30 @@ def test_it_follows_the_stacked_run_and_resumes_to_the_bit(case, method):
     rest = on_threads(AGENTS, lambda rank: trained(rank, made, STEPS - SAVED, states))
     for (path, *_), (again, *_) in zip(found, rest, strict=True):
         assert np.array_equal(path[SAVED:], again)
+
+
+def test_an_outer_momentum_takes_a_closure():
+    """It is a method that asks for gradients at other points: those of the local steps."""
+    method = d3gd.Local(method=d3gd.PerronD3GD(step_size=0.05), every=EVERY, outer=0.5)
+
+    def train(rank):
+        net = model()
+        opt = DecentralizedOptimizer(net.parameters(), method, network(GRAPH, transport=rank))
+        X, y = (torch.tensor(part) for part in PARTS[opt.agent])
+
+        def closure():
+            opt.zero_grad()
+            loss = cross_entropy(net(X), y)
+            loss.backward()
+            return loss
+
+        for _ in range(5):
+            opt.step(closure)
+        return nn.utils.parameters_to_vector(net.parameters()).detach().numpy()
+
+    problem = d3gd.problems.torch_module(model(), PARTS, loss=cross_entropy)
+    expected = d3gd.run(method, GRAPH, problem, iterations=5).x
+    np.testing.assert_allclose(on_threads(AGENTS, train), expected, rtol=0, atol=1e-12)
 
 
 def test_between_exchanges_nothing_is_sent_and_schedulers_may_move():
@@ -145,6 +170,7 @@ def test_mistakes_are_told():
         (partial(alone, d3gd.PULMDGD(step_size=0.1), every=2), "says nothing of where its agents head"),
         (partial(alone, d3gd.DiDGD(step_size=0.1), every=0), "every = 0"),
         (partial(alone, d3gd.DiDGD(step_size=0.1), compress="zip"), "compress = 'zip'"),
+        (partial(alone, d3gd.QGAdam(step_size=1), local=torch.optim.Adam), "makes directions of gradients itself"),
     ]:
         with pytest.raises(SettingsError, match=message):
             make()

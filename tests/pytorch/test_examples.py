@@ -1,6 +1,7 @@
 """The examples keep their word."""
 
 import importlib.util
+import re
 
 import matplotlib as mpl
 import pytest
@@ -46,12 +47,25 @@ def test_a_block_of_agents_has_the_data_and_the_start_of_the_whole(digits_cnn):
 
 
 @pytest.mark.xdist_group("launches")
-def test_the_loop_trains_and_saves_and_starts_anew_on_another_number_of_processes(tmp_path):
-    script = ROOT / "examples/optimizer_loop.py"
+def test_it_runs_on_another_number_of_processes_in_the_same_folder(tmp_path):
     for ranks in (2, 3):
-        code, out, err = launch("torch", ranks, script, "--steps", "3", "--folder", "here", cwd=tmp_path)
+        code, out, err = launch("fork", ranks, ROOT / "examples/digits_cnn.py", "--quick", cwd=tmp_path)
         assert code == 0, err
-        assert "after 3 steps" in out
-        assert err.count("opt.mix_buffers(model)") == 1
-    states = [torch.load(tmp_path / f"here/agent_{agent}_of_3.pt", weights_only=True) for agent in range(3)]
-    assert [int(state["optimizer"]["agent"]) for state in states] == [0, 1, 2]
+        assert "PerronD3GD: difference from one process: accuracy curve 0.0e+00" in out
+    assert [path.name for path in tmp_path.iterdir()] == ["digits_cnn.png"]
+
+
+@pytest.mark.xdist_group("launches")
+def test_the_loop_goes_on_and_starts_anew_on_another_number_of_processes_in_the_same_folder(tmp_path):
+    steps = {}
+    for ranks, epochs in ((2, 1), (2, 2), (3, 1)):
+        words = ("--epochs", epochs, "--folder", "here")
+        code, out, err = launch("torch", ranks, ROOT / "examples/optimizer_loop.py", *words, cwd=tmp_path)
+        assert code == 0, err
+        # torchrun does not buffer: the ends of two processes' lines may come after both.
+        assert sorted(re.findall(r"agent (\d): test accuracy 0\.\d{3}", out)) == [str(i) for i in range(ranks)]
+        files = [tmp_path / f"here/agent_{agent}_of_{ranks}.pt" for agent in range(ranks)]
+        states = [torch.load(file, weights_only=True)["optimizer"] for file in files]
+        assert [int(state["agent"]) for state in states] == list(range(ranks))
+        steps[ranks, epochs] = {int(state["iteration"]) for state in states}
+    assert steps == {(2, 1): {30}, (2, 2): {60}, (3, 1): {23}}  # the longest loader of 960, or of 720 samples

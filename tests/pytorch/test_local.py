@@ -1,5 +1,6 @@
 """Any optimizer of PyTorch as the local one: alone it is that optimizer; states, schedulers and groups are its own."""
 
+import copy
 from functools import partial
 
 import pytest
@@ -24,6 +25,15 @@ OPTIMIZERS = {
     "tensor lr": partial(torch.optim.Adam, lr=torch.tensor(0.01)),
     "RMSprop": partial(torch.optim.RMSprop, lr=0.01, centered=True),
     "Adagrad": partial(torch.optim.Adagrad, lr=0.01),
+    "Adadelta": partial(torch.optim.Adadelta, lr=1.0, rho=0.5),
+    "Adafactor": partial(torch.optim.Adafactor, lr=0.01),
+    "Adamax": partial(torch.optim.Adamax, lr=0.01),
+    "ASGD": partial(torch.optim.ASGD, lr=0.1),
+    "NAdam": partial(torch.optim.NAdam, lr=0.01),  # keeps a single number in single precision
+    "RAdam": partial(torch.optim.RAdam, lr=0.1),
+    "Rprop": partial(torch.optim.Rprop, lr=0.01),
+    "fused": partial(torch.optim.AdamW, lr=0.01, fused=True),
+    "foreach": partial(torch.optim.AdamW, lr=0.01, foreach=True, maximize=True),
     "LBFGS": partial(torch.optim.LBFGS, lr=0.5, max_iter=3),
 }
 
@@ -71,6 +81,25 @@ def test_alone_it_is_that_optimizer(name, algorithm):
     ]
     torch.testing.assert_close(*ends, rtol=0, atol=1e-12)
     assert (ends[0] - nn.utils.parameters_to_vector(model().parameters())).abs().max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("make", "layer", "inputs"),
+    [
+        (partial(torch.optim.Muon, lr=0.1), nn.Linear(4, 3, bias=False), X.float()),
+        (partial(torch.optim.SparseAdam, lr=0.1), nn.Embedding(5, 3, sparse=True), Y),
+    ],
+    ids=["Muon", "SparseAdam"],
+)
+def test_optimizers_for_some_layers(make, layer, inputs):
+    nets = copy.deepcopy(layer), copy.deepcopy(layer)
+    for net, opt in zip(nets, (ours(nets[0].parameters(), make), make(nets[1].parameters())), strict=True):
+        for _ in range(4):
+            opt.zero_grad()
+            cross_entropy(net(inputs), Y).backward()
+            opt.step()
+    torch.testing.assert_close(nets[0].weight, nets[1].weight, rtol=0, atol=1e-6)
+    assert not torch.allclose(nets[0].weight, layer.weight, rtol=0, atol=0.1)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -158,6 +187,7 @@ def test_nan_does_not_enter_its_moments():
     ("make", "message"),
     [
         (lambda p: ours(p, lambda q: None), "local returned a NoneType"),
+        (lambda p: ours(p, torch.optim.SGD(model().parameters(), lr=0.1)), "local is a SGD; give a function"),
         (lambda p: ours(p, OPTIMIZERS["SGD"], lambda step_size: d3gd.DiDGD(step_size=0.1)), "write step_size=1"),
     ],
 )

@@ -225,6 +225,7 @@ class TestState:
             (lambda s: s.update(more=torch.ones(1)), "has 'more'"),
             (lambda s: s.update({"state.x": torch.ones(1, 3, dtype=torch.float64)}), "instead of float32"),
             (lambda s: s.update(agent=torch.tensor(3)), "of agent 3"),
+            (lambda s: s.update(param_groups=[]), "'param_groups', as those of PyTorch's own"),
         ],
     )
     def test_a_state_of_another_experiment_is_refused(self, change, message):
@@ -330,6 +331,11 @@ class TestGradScaler:
             lambda: DecentralizedOptimizer(model().parameters(), d3gd.D3GD(step_size=0.1, rule="global"), alone()),
             "values of all agents",
         ),
+        (
+            lambda: DecentralizedOptimizer(model().parameters(), d3gd.DiDGD(step_size=0.1), d3gd.graphs.ring(1)),
+            "network is a Digraph; .* d3gd.torch.network",
+        ),
+        (lambda: DecentralizedOptimizer(model().parameters(), "DiDGD", alone()), "str has no 'exact'"),
         (lambda: optimizer(nn.Linear(2, 2).requires_grad_(False).parameters()), "no parameter"),
         (lambda: optimizer(nn.LazyLinear(2).parameters()), "lazy layer"),
         (lambda: optimizer([nn.Parameter(torch.ones(2, dtype=torch.cfloat))]), "models are real"),

@@ -1,5 +1,7 @@
 """Large models are views of one row that is stepped slice by slice: the same training, to the bit."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
@@ -8,12 +10,13 @@ from torch import nn
 import d3gd
 from d3gd.errors import D3GDError, DivergedError
 from d3gd.torch import DecentralizedOptimizer, network, slices
-from d3gd.transports.threads import on_threads
+from d3gd.transports.threads import Thread, on_threads
 
 METHODS = {
     "Di-DGD": d3gd.DiDGD(step_size=0.1),
     "PerronD3GD": d3gd.PerronD3GD(step_size=0.1),
     "FROST": d3gd.FROST(step_size=0.1),
+    "SGP": d3gd.SGP(step_size=0.1),  # its models are not part of its state
     "D3GD": d3gd.D3GD(step_size=0.1),  # needs the model whole
 }
 RANKS = 3
@@ -62,6 +65,35 @@ def test_slices_are_the_whole(name, dtype, every, monkeypatch):
         assert all(np.array_equal(state[key], parts[key], equal_nan=True) for key in state)  # also what was sent
 
 
+LARGE = {
+    "momentum": (d3gd.PerronD3GD(step_size=0.1, momentum=0.5), {}),
+    "momentum, every": (d3gd.PerronD3GD(step_size=0.1, momentum=0.5), {"every": 2}),
+    "QGAdam": (d3gd.QGAdam(step_size=0.1), {}),
+    "QGAdam, every": (d3gd.QGAdam(step_size=0.1), {"every": 2, "steered": False}),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_slices_are_the_whole(name, monkeypatch):
+    """Rows of this size are updated by compiled kernels, and messages take the place of models."""
+    width, ends = slices._WHOLE + 1, []
+    algorithm, options = LARGE[name]
+
+    def work(rank):
+        x = nn.Parameter(torch.arange(width).sin())
+        net = network(d3gd.graphs.exponential(2), transport=rank)
+        opt = DecentralizedOptimizer([x], algorithm, net, **options)
+        for k in range(4):
+            x.grad = (torch.arange(width) + k + 2 * rank.rank).cos()
+            opt.step()
+        return x.detach()
+
+    for limit in (slices._WHOLE, width):
+        monkeypatch.setattr(slices, "_WHOLE", limit)
+        ends.append(on_threads(2, work))
+    assert all(torch.equal(sliced, whole) for sliced, whole in zip(*ends, strict=True))
+
+
 @pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("make", [None, lambda p: torch.optim.AdamW(p, lr=0.01)], ids=["plain", "AdamW"])
 def test_a_state_is_resumed_in_slices(make, every, small_slices):
@@ -82,6 +114,41 @@ def test_a_state_is_resumed_in_slices(make, every, small_slices):
 
     for went_on, again in on_threads(2, resumed):
         assert torch.equal(went_on, again)
+
+
+@pytest.mark.parametrize("algorithm", [d3gd.DiDGD(step_size=1), d3gd.PerronD3GD(step_size=1)], ids=str)
+def test_a_local_optimizer_moves_parameters_only_while_they_are_not_sent(algorithm, small_slices, monkeypatch):
+    """Large messages are sent from where the parameters are."""
+    start, flying, seen = Thread._start, Counter(), []
+
+    def counted(self, *words):
+        finish = start(self, *words)
+        flying[self.rank] += 1
+
+        def finished():
+            finish()
+            flying[self.rank] -= 1
+
+        return finished
+
+    class Watching(torch.optim.SGD):
+        rank = None
+
+        def step(self, closure=None):
+            seen.append(flying[self.rank])
+            return super().step(closure)
+
+    def work(rank):
+        def make(params):
+            made = Watching(params, lr=0.1)
+            made.rank = rank.rank
+            return made
+
+        return trained(rank, algorithm, local=make)
+
+    monkeypatch.setattr(Thread, "_start", counted)
+    on_threads(RANKS, work)
+    assert seen == [0] * 5 * RANKS
 
 
 def alone(net):

@@ -35,6 +35,7 @@ class Agents:
         a0: The initial weights over the block's edges, :math:`A^0`.
         loops: Mask of the self-loops among the block's edges.
         dtype: The precision of models; edge weights and Perron weights are always in double precision.
+        seed: The key of random draws, the same on all ranks.
         traffic: The bytes that the links into the block have carried so far.
         halo: The exchange with other ranks, for the engine; algorithms do not use it.
         given: The whole network as this process was given it, also for the engine.
@@ -67,7 +68,7 @@ class Agents:
         self.agents: Ints = block.agents
         self.coding: Coding | None = None
         self.damping = 1.0
-        self._seed = seed
+        self.seed = seed
         self._survey: discovery.Survey | None = None
         self._edges = block.edges
         self.a0: Floats = self.block(weights.data)
@@ -93,6 +94,9 @@ class Agents:
     def bytes_sent(self) -> int:
         """Bytes sent so far over all edges into the block; self-loops are free."""
         return self.traffic.total
+
+    def require_heard(self) -> None:
+        """Raise an error, or warn, where it is known beforehand that nobody will hear some agent."""
 
     def permit(self, needs: Needs) -> None:
         """Let algorithms read what these needs include, besides what they may already read."""
@@ -180,13 +184,13 @@ class Agents:
 
     def draw(self, k: int) -> Floats:
         """Return a uniform number per agent, keyed by (seed, agent, iteration)."""
-        return keyed_uniform(self._seed, self.agents, k, 1)[:, 0]
+        return keyed_uniform(self.seed, self.agents, k, 1)[:, 0]
 
     def draw_links(self, k: int) -> Floats:
         """Return a uniform number per edge, keyed by (seed, link, iteration): the same at both ends of a link."""
         targets = self.agents[self._rows]
         links = np.minimum(self._sources, targets) * self.n + np.maximum(self._sources, targets)
-        return keyed_uniform(self._seed, links, k, 1, _LINKS)[:, 0]
+        return keyed_uniform(self.seed, links, k, 1, _LINKS)[:, 0]
 
     def block(self, edges: Floats) -> Floats:
         """Return this block's part of a vector over all edges of the network."""

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from d3gd.algorithms.base import Algorithm, Draw, Heading
+from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Array, Floats
-from d3gd.errors import SettingsError
 from d3gd.network import Network
 
 _PREFIX = "between."  # of its arrays in a saved state
@@ -39,6 +38,7 @@ class Between:
         algorithm: The method, with the step size of all of them together.
         net: This process's agent.
         k: The number of exchanges so far.
+        t: The number of steps so far.
         size: The step size of one of them, or for :meth:`mean` of all.
         steered: Whether the method's offset steers them.
     """
@@ -46,12 +46,14 @@ class Between:
     algorithm: Algorithm[Any]
     net: Network
     k: int
+    t: int
     size: float
     steered: bool
 
-    def follow(self, memory: Any, x: Floats, d: Floats) -> Floats:
-        """Return the model after a step along a direction, given the state since the last exchange."""
-        return self._heading(memory).follow(self.net, x, d, self.size)
+    def follow(self, memory: Any, x: Floats, g: Floats) -> tuple[Any, Floats]:
+        """Return the state since the last exchange, and the model, after a step along the direction of a gradient."""
+        memory, d = self.algorithm.direction(self.net, memory, g, self.t)
+        return memory, self._heading(memory).follow(self.net, x, d, self.size)
 
     def mean(self, memory: Any, x: Floats) -> Floats:
         r"""Return the mean direction of steps from the model of a state to ``x``.
@@ -66,16 +68,19 @@ class Between:
         return heading if self.steered else heading._replace(offset=0.0)
 
 
-class Known(NamedTuple):
-    """A mean direction, in place of a gradient."""
+class Along:
+    """A method that is given directions, which it has made itself, in place of gradients.
 
-    d: Floats
+    Args:
+        algorithm: The method.
+    """
 
-    def __call__(self, x: Floats | None = None, *, draw: Draw = "new") -> Floats:
-        """Return it, at the model."""
-        if x is not None:
-            raise SettingsError(
-                "this method evaluates gradients at other points, and takes no local steps; drop every, or choose "
-                "another one"
-            )
-        return self.d
+    def __init__(self, algorithm: Algorithm[Any]) -> None:
+        self._algorithm = algorithm
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._algorithm, name)
+
+    def step(self, net: Network, gradient: Gradient, s: Any, k: int) -> Any:
+        """Advance along the direction."""
+        return self._algorithm.advance(net, s, gradient(), k)

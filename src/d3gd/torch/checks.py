@@ -1,11 +1,12 @@
 """What an optimizer refuses, in words."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 
-from d3gd.algorithms.base import Algorithm, require_admissible
+from d3gd.algorithms.base import Algorithm, require_admissible, require_method
 from d3gd.arrays import Array
 from d3gd.engine.checks import require_declared
 from d3gd.errors import DivergedError, RecordError, SettingsError
@@ -31,8 +32,17 @@ def require_computable(elsewhere: bool, whole: bool, closure: bool, local: bool)
         )
 
 
+def require_network(net: Any) -> None:
+    """Raise an error unless this is a network; a graph is none."""
+    if not isinstance(net, Network):
+        raise SettingsError(
+            f"network is a {type(net).__name__}; make a network of your graph: d3gd.torch.network(graph, transport=...)"
+        )
+
+
 def require_one_agent(algorithm: Algorithm[Any], net: Network) -> None:
     """Raise an error unless the method can train one agent in this process."""
+    require_method(algorithm)
     if len(net.agents) != 1:
         raise SettingsError(
             f"this process has {len(net.agents)} agents, and an optimizer trains one; start one process per agent, or "
@@ -48,7 +58,7 @@ def require_one_agent(algorithm: Algorithm[Any], net: Network) -> None:
 
 
 def require_real(parameters: Sequence[torch.Tensor]) -> None:
-    """Raise an error unless there are parameters to train, all of them real."""
+    """Raise an error unless there are parameters to train, all of them real and with memory of their own."""
     if not parameters:
         raise SettingsError("no parameter is trainable; set requires_grad on some of them")
     for parameter in parameters:
@@ -56,6 +66,28 @@ def require_real(parameters: Sequence[torch.Tensor]) -> None:
             raise SettingsError("a lazy layer has no parameters yet; call the model once on some inputs first")
         if not parameter.is_floating_point():
             raise SettingsError(f"a parameter is {parameter.dtype}; models are real: use float32 or float64 parameters")
+        if parameter.is_meta:
+            raise SettingsError("a parameter is on the meta device, without numbers; load the model before")
+    if not any(parameter.numel() for parameter in parameters):
+        raise SettingsError("all trainable parameters are empty; a model has at least one number")
+    plain = {id(p): p for p in parameters if p.layout == torch.strided and p.is_contiguous()}.values()
+    places = sorted((str(p.device), p.data_ptr(), p.data_ptr() + p.nbytes) for p in plain if p.numel())
+    for (device, _, end), (other, begin, _) in pairwise(places):
+        if device == other and begin < end:
+            raise SettingsError(
+                "two parameters share memory, and would be trained apart; tie layers by using one parameter in both: "
+                "decoder.weight = encoder.weight"
+            )
+
+
+def require_named_tensors(state: Mapping[str, Any]) -> None:
+    """Raise an error for the state of another optimizer."""
+    other = next((name for name, value in state.items() if not isinstance(value, torch.Tensor)), None)
+    if other is not None:
+        raise RecordError(
+            f"the state has {other!r}, as those of PyTorch's own optimizers have; load one that DecentralizedOptimizer "
+            "saved, or start from the model alone"
+        )
 
 
 def require_same_agent(found: int, agent: int) -> None:
@@ -64,6 +96,18 @@ def require_same_agent(found: int, agent: int) -> None:
         raise RecordError(
             f"this state is of agent {found}, but this process trains agent {agent}; load the file that this process "
             "saved"
+        )
+
+
+def require_same_run(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
+    """Raise an error for a state of another network, whose corrections would not cancel, or of other local steps."""
+    found, wanted = int(arrays["every"]), int(own["every"])
+    if found != wanted:
+        raise RecordError(f"the state was saved with every = {found}, and this optimizer has every = {wanted}; keep it")
+    if arrays["network"] != own["network"]:
+        raise RecordError(
+            "the state was saved on another network; what agents have learnt of each other holds for its links and "
+            "weights: use the same, or load the model alone"
         )
 
 

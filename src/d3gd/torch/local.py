@@ -6,13 +6,14 @@ from typing import Any, TypeAlias
 
 import torch
 
-from d3gd.algorithms.around import resized
+from d3gd.algorithms.around import require_along_gradients, resized
 from d3gd.algorithms.base import Algorithm
 from d3gd.arrays import Array
 from d3gd.errors import D3GDError, RecordError, SettingsError
+from d3gd.kernels.tensors import torch_dtype
 from d3gd.torch.checks import require_finite
 from d3gd.torch.model import Model
-from d3gd.torch.rows import Row, torch_dtype
+from d3gd.torch.rows import Row
 
 Make: TypeAlias = Callable[[list[Any]], torch.optim.Optimizer]
 
@@ -36,12 +37,16 @@ class Local:
 
     def __init__(self, algorithm: Algorithm[Any], make: Make, params: Iterable[Any]) -> None:
         _require_unit(algorithm)
-        made = make(list(params))
+        require_along_gradients(algorithm, "local")
+        _require_function(make)
+        given = [_listed(item) for item in params]
+        made = make(given)
         if not isinstance(made, torch.optim.Optimizer):
             raise SettingsError(
                 f"local returned a {type(made).__name__}; return an optimizer of the parameters that it is given: "
                 "local=lambda p: torch.optim.AdamW(p, lr=1e-3)"
             )
+        _require_all(given, made)
         self.optimizer, self.defaults, self._algorithm = made, made.defaults, algorithm
 
     def groups(self, params: Iterable[Any]) -> Iterable[Any]:
@@ -76,13 +81,24 @@ class Local:
         The parameters keep their values. Learning rates may change in the step itself: those before it count. The
         arguments are those of :class:`d3gd.torch.turn.Source`.
         """
-        if closure is None:  # or else NaN would stay in its moments
+        losses: list[float] = []
+
+        def require_sound() -> None:  # or else NaN would stay in its moments
             require_finite(model.gradients(dtype).is_finite(), k)
+
+        def checked() -> float:
+            losses.append(closure())  # type: ignore[misc]  # it is called only if there is one
+            if len(losses) == 1:  # at the model; LBFGS goes on elsewhere
+                require_sound()
+            return losses[-1]
+
+        if closure is None:
+            require_sound()
         size, trained = self._size, model.parameters
         before = [parameter.detach().clone() for parameter in trained]
-        moved = torch.empty(model.dim, dtype=torch_dtype(dtype))
+        moved = torch.empty(model.dim, dtype=torch_dtype(dtype), device=model.device)
         try:
-            self.optimizer.step(*[] if closure is None else [closure])
+            self.optimizer.step(*[] if closure is None else [checked])
             for part, old, new in zip(torch.split(moved, model.sizes), before, trained, strict=True):
                 part.copy_(old.reshape(-1)).sub_(new.detach().reshape(-1).to(part))
         finally:
@@ -100,13 +116,54 @@ class Local:
     def load(self, arrays: dict[str, Array], state: dict[str, torch.Tensor]) -> None:
         """Continue from the result of :meth:`state`."""
         try:
-            form = json.loads(bytes(state[_FORM].tolist()))
-            self.optimizer.load_state_dict(_unpacked(form, state))
+            kept = _unpacked(json.loads(bytes(state[_FORM].tolist())), state)
+            self.optimizer.load_state_dict(kept)
         except (KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
             raise RecordError(
                 f"the local optimizer cannot continue from this state ({' '.join(str(error).split())}); create it as "
                 "when the state was saved"
             ) from None
+        for group, places in zip(self.optimizer.param_groups, kept["param_groups"], strict=True):
+            for parameter, place in zip(group["params"], places["params"], strict=True):
+                _keep_precision(self.optimizer.state[parameter], kept["state"].get(place, {}))
+
+
+def _keep_precision(state: dict[str, Any], kept: dict[str, Any]) -> None:
+    """Undo what PyTorch does to tensors of a loaded state: it converts them to the precision of their parameter."""
+    for name, value in kept.items():
+        if isinstance(value, torch.Tensor) and state[name].dtype != value.dtype:
+            state[name] = value.to(state[name].device)
+
+
+def _listed(item: Any) -> Any:
+    """Return a parameter, or a group with a list of them in place of an iterator, which could be read only once."""
+    if isinstance(item, dict) and not isinstance(item.get("params"), torch.Tensor | None):
+        return {**item, "params": list(item["params"])}
+    return item
+
+
+def _require_all(given: list[Any], made: torch.optim.Optimizer) -> None:
+    """Raise an error unless an optimizer has the parameters that it was given."""
+    groups = [item["params"] if isinstance(item, dict) else item for item in given]
+    flat = [each for group in groups for each in (group if isinstance(group, list) else [group])]
+    wanted = {id(p): p for p in (each[1] if isinstance(each, tuple) else each for each in flat) if p.requires_grad}
+    has = {id(p): p for group in made.param_groups for p in group["params"] if p.requires_grad}
+    other = [{**wanted, **has}[key] for key in wanted.keys() ^ has.keys()]
+    if other:
+        what = "leaves out a parameter" if id(other[0]) in wanted else "has another parameter,"
+        raise SettingsError(
+            f"the optimizer that local returned {what} of shape {tuple(other[0].shape)}; give it those that local is "
+            "called with, and freeze what is not to be trained: requires_grad_(False)"
+        )
+
+
+def _require_function(make: Any) -> None:
+    """Raise an error for an optimizer, where a function that makes one is wanted."""
+    if not callable(make):
+        raise SettingsError(
+            f"local is a {type(make).__name__}; give a function that makes an optimizer: "
+            "local=lambda p: torch.optim.AdamW(p, lr=1e-3)"
+        )
 
 
 def _require_unit(algorithm: Algorithm[Any]) -> None:

@@ -1,7 +1,8 @@
 """The parameters that are trained, as an agent's model."""
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -10,13 +11,16 @@ from d3gd.arrays import Floats
 from d3gd.errors import D3GDError, SettingsError
 from d3gd.kernels.buffers import LARGE, Buffers
 from d3gd.torch.checks import require_real
-from d3gd.torch.rows import Row, gathered, parts, torch_dtype
+from d3gd.torch.rows import Row, gathered, parts
+
+S = TypeVar("S")
 
 
 class Model:
     """The trainable parameters, in the order of their groups, as views of one row of numbers.
 
-    Parameters of another precision, device or layout keep their own memory, and take the values of the row.
+    Parameters of another precision, device or layout keep their own memory, and take the values of the row. Where it is
+    on their device, see :class:`d3gd.torch.device.DeviceModel`.
 
     Args:
         groups: The groups of parameters.
@@ -26,18 +30,29 @@ class Model:
         sizes: The number of numbers of each.
         dim: The number of all.
         buffers: Memory for rows that are not needed for long.
+        device: Where the row is.
+        sliced: Whether it may be stepped in slices.
     """
+
+    device = torch.device("cpu")
+    sliced = True
 
     def __init__(self, groups: Sequence[dict[str, Any]]) -> None:
         self.parameters = [p for group in groups for p in group["params"] if p.requires_grad]
         require_real(self.parameters)
         self.sizes = [parameter.numel() for parameter in self.parameters]
         self.dim = sum(self.sizes)
+        self._dtypes = [parameter.dtype for parameter in self.parameters]
         self.buffers = Buffers(LARGE)
         self._views: list[torch.Tensor] = []
         self._own: list[tuple[torch.Tensor, torch.Tensor]] = []  # parameters with memory of their own, and their part
         self._row: Floats = np.empty((1, 0))
         self._seen: list[tuple[int, int]] = []
+
+    @property
+    def form(self) -> list[tuple[list[int], str]]:
+        """The shape and precision of each parameter."""
+        return [(list(parameter.shape), str(parameter.dtype)) for parameter in self.parameters]
 
     def start(self, dtype: Any) -> Floats:
         """Return a new row of the parameters' values."""
@@ -45,18 +60,40 @@ class Model:
 
     def gradients(self, dtype: Any) -> Row:
         """Return the parameters' gradients: dense, and zero where there is none."""
-        return Row([parameter.grad for parameter in self.parameters], self.sizes, dtype, self.buffers)
+        found = [parameter.grad for parameter in self.parameters]
+        if all(gradient is None for gradient in found):
+            warnings.warn(
+                "no parameter has a gradient, and this step only mixes; was backward() called, on the model whose "
+                "parameters the optimizer has? (to go on without data, use opt.join())",
+                stacklevel=2,
+            )
+        return self._row_of(found, self.sizes, dtype)
 
     def row(self, numbers: torch.Tensor | None, dtype: Any) -> Row:
         """Return one tensor for all parameters, or zeros."""
-        return Row([numbers], [self.dim], dtype, self.buffers)
+        return self._row_of([numbers], [self.dim], dtype)
+
+    def _row_of(self, tensors: Sequence[torch.Tensor | None], sizes: Sequence[int], dtype: Any) -> Row:
+        return Row(tensors, sizes, dtype, self.buffers)
+
+    def placed(self, row: Floats) -> Floats:
+        """Return a row where the model is."""
+        return row
+
+    def restored(self, state: S) -> S:
+        """Return a state of arrays where the model is."""
+        return state
+
+    def fetched(self, state: S) -> S:
+        """Return a state as arrays."""
+        return state
 
     def share(self, row: Floats) -> None:
         """Make the parameters views of a row where possible; the others take its values."""
         self._row, self._own = row, []
         self._views = parts(row, self.parameters)
         for parameter, view in zip(self.parameters, self._views, strict=True):
-            if _can_share(parameter, torch_dtype(row.dtype)):
+            if _can_share(parameter, view):
                 parameter.data = view
             else:
                 self._own.append((parameter, view))
@@ -99,8 +136,11 @@ class Model:
         if marks == self._seen and not thorough:
             return
         moved = False
-        for parameter, view, (_, now), (_, before) in zip(wanted, self._views, marks, self._seen, strict=True):
+        for i, (parameter, view, (_, now), (_, before)) in enumerate(
+            zip(wanted, self._views, marks, self._seen, strict=True)
+        ):
             if now != before:
+                _require_precision(parameter, self._dtypes[i], view.dtype)
                 _require_equal(parameter, view)  # other memory with the same values is taken back
                 moved = True
         if not is_same(self._row):
@@ -122,9 +162,20 @@ _CHANGED = (
 )
 
 
-def _can_share(parameter: torch.Tensor, dtype: torch.dtype) -> bool:
+def _can_share(parameter: torch.Tensor, view: torch.Tensor) -> bool:
     plain = type(parameter.data) is torch.Tensor and parameter.layout == torch.strided
-    return plain and parameter.device.type == "cpu" and parameter.dtype == dtype and parameter.is_contiguous()
+    if not plain or (parameter.device.type == "cpu" and parameter.is_shared()):  # type: ignore[no-untyped-call]
+        return False  # other processes read it there; on a GPU, all memory counts as shared
+    return parameter.device == view.device and parameter.dtype == view.dtype and parameter.is_contiguous()
+
+
+def _require_precision(parameter: torch.Tensor, before: torch.dtype, kept: torch.dtype) -> None:
+    """Raise an error for a parameter that has become more precise than what is kept of it."""
+    if parameter.dtype != before and torch.promote_types(parameter.dtype, kept) != kept:
+        raise SettingsError(
+            f"a parameter has become {parameter.dtype}, and the optimizer keeps {kept}; convert the model before the "
+            "optimizer and its network are created"
+        )
 
 
 def _require_equal(parameter: torch.Tensor, expected: torch.Tensor) -> None:

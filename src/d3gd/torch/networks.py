@@ -12,6 +12,7 @@ from d3gd.digraph import require_graph
 from d3gd.errors import SettingsError
 from d3gd.graphs import Digraph
 from d3gd.network import Network
+from d3gd.torch.device import OneAgent
 from d3gd.transports import Transport, connect
 from d3gd.validation import count, one_of
 
@@ -51,7 +52,7 @@ def network(
             )
         graph.require_strongly_connected()
         matrix = weighting.metropolis(graph) if weights is None else weighting.check(weights, graph)
-    kind = Following if dtype is None else Network
+    kind = Following if dtype is None else OneAgent
     return kind(graph, matrix, seed=seed, needs="in-neighbours", transport=ranks, dtype=dtype or np.float64)
 
 
@@ -72,7 +73,7 @@ def sample_weight(samples: int, network: Network) -> float:
     return float(samples / counts.mean())
 
 
-class Following(Network):
+class Following(OneAgent):
     """A network that adopts the precision of its model."""
 
     settled = False

@@ -14,16 +14,16 @@ from d3gd.arrays import Array
 from d3gd.digest import digest
 from d3gd.distributed.compressors import Compressor
 from d3gd.distributed.traffic import Traffic
-from d3gd.errors import DivergedError, SettingsError
+from d3gd.errors import D3GDError, DivergedError, SettingsError
 from d3gd.network import Network
+from d3gd.torch import device
 from d3gd.torch.agreement import EVERY, Agreed, agree
-from d3gd.torch.checks import require_one_agent
+from d3gd.torch.checks import require_network, require_one_agent
 from d3gd.torch.local import Local, Make
-from d3gd.torch.model import Model
 from d3gd.torch.networks import Following
 from d3gd.torch.plain import Plain, sizes
 from d3gd.torch.rows import gathered, unscale, write
-from d3gd.torch.saving import read, saved
+from d3gd.torch.saving import key_of, read, saved
 from d3gd.torch.statistics import warn_of_local
 from d3gd.torch.stepping import Steps
 from d3gd.torch.turn import Turn
@@ -43,6 +43,9 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     ``step`` is an error, and so is freezing or unfreezing them later. Buffers, such as running statistics, stay with
     the process; see :meth:`mix_buffers`.
 
+    If all parameters are on one accelerator, models and state are tensors there, and only messages travel; methods that
+    are not coordinate-wise (:attr:`d3gd.Algorithm.coordinatewise`) are computed on the CPU. No GPU was used to test it.
+
     The step size is the algorithm's, and every group's ``lr`` shows it. If it is a constant, ``lr`` may be changed, as
     the schedulers of ``torch.optim.lr_scheduler`` do: equally in all groups and processes. A step with ``lr = 0`` moves
     and sends nothing. With ``torch.amp.GradScaler``, a step that one process must skip is skipped by all.
@@ -59,8 +62,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             algorithm as in :class:`d3gd.Local`. A schedule of the algorithm counts exchanges.
         steered: Whether the algorithm's offset steers local steps, or acts with the exchange, as in
             :class:`d3gd.Local`.
-        compress: How messages are compressed, as in :class:`d3gd.Compressed`: ``"int8"``, ``"bf16"``,
-            ``"topk:0.01"``, or a compressor of your own; by default not at all.
+        compress: How messages are compressed, as in :class:`d3gd.Compressed`: ``"int8"``, ``"int4"``,
+            ``"bf16"``, ``"topk:0.01"``, or a compressor of your own; by default not at all.
 
     Attributes:
         algorithm: The method.
@@ -102,6 +105,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         steered: bool = True,
         compress: str | Compressor | None = None,
     ) -> None:
+        require_network(network)
         transport = network.halo.transport
         with transport.together():
             if count("every", every, least=1) > 1:
@@ -117,15 +121,15 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             self.algorithm, self.network, self.agent = algorithm, network, int(network.agents[0])
             self.iteration = self.skipped = 0
             self._made = True
-            self._model = Model(self.param_groups)
+            self._model = device.model(self.param_groups, algorithm, network)
             if isinstance(network, Following):
                 network.follow(self._model.parameters)
         given = network.given
-        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._model.sizes]
-        plan += [str(network.dtype), same_start, len(self.param_groups), every, steered]
-        plan += self._source.plan()
+        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._model.form]
+        plan += [[group.get("param_names") for group in self.param_groups], str(network.dtype), network.seed]
+        plan += [same_start, every, steered, *self._source.plan()]
         transport.require_same(
-            digest(*plan), "an algorithm, network, local optimizer, or number, groups or precision of parameters"
+            digest(*plan), "an algorithm, network, local optimizer, or order, shapes, groups or precision of parameters"
         )
         x0 = self._model.start(network.dtype)
         if same_start:
@@ -213,6 +217,11 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         """
         if self._together:
             raise SettingsError("join is entered already; enter it once around the loop over batches")
+        if not self.network.repeatable:
+            raise SettingsError(
+                "sites step by themselves, so join has nobody to wait for; leave it out, and with patience = inf take "
+                "as many steps at every site"
+            )
         self._together = True
         try:
             yield
@@ -287,8 +296,12 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
 
     def _saved(self) -> dict[str, Array]:
         counts = {"agent": self.agent, "iteration": self.iteration, "skipped": self.skipped}
-        counts |= {"bytes_sent": self.network.bytes_sent}
+        counts |= {"bytes_sent": self.network.bytes_sent, "every": self.every, "network": key_of(self.network)}
         return saved(self._steps.memory, counts, self.param_groups) | self._steps.saved()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Refuse a copy, whose steps no other process would join."""
+        raise D3GDError("an optimizer cannot be copied or pickled: its steps are collective; save its state_dict()")
 
     def _agreed(self) -> Agreed:
         """Compare with the other ranks where it is due, and undo a loss scale."""

@@ -9,6 +9,7 @@ import torch
 
 from d3gd.arrays import Array, Floats
 from d3gd.kernels.buffers import Buffers
+from d3gd.kernels.tensors import DeviceRows, torch_dtype
 
 
 class Row:
@@ -64,6 +65,8 @@ class Row:
 
 def is_finite(numbers: Any) -> bool:
     """Whether all numbers of an array or tensor are finite: at first by their sum, which takes the least time."""
+    if isinstance(numbers, DeviceRows):
+        numbers = numbers.tensor
     lib = torch if isinstance(numbers, torch.Tensor) else np
     return bool(lib.isfinite(numbers.sum())) or bool(lib.isfinite(numbers).all())
 
@@ -78,11 +81,6 @@ def _is_array(tensor: torch.Tensor, dtype: Any) -> bool:
     return tensor.device.type == "cpu" and tensor.dtype == torch_dtype(dtype)
 
 
-def torch_dtype(dtype: Any) -> torch.dtype:
-    """Return PyTorch's name of a precision of models."""
-    return torch.float64 if dtype == np.float64 else torch.float32
-
-
 def gathered(tensors: Sequence[torch.Tensor], dtype: Any) -> Floats:
     """Return the numbers of some tensors as one new row."""
     row: Floats = np.empty((1, sum(tensor.numel() for tensor in tensors)), dtype=dtype)
@@ -91,9 +89,9 @@ def gathered(tensors: Sequence[torch.Tensor], dtype: Any) -> Floats:
     return row
 
 
-def parts(row: Array, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def parts(row: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Return views of a row in the shapes of some tensors."""
-    flat = torch.from_numpy(np.ascontiguousarray(row[0]))
+    flat = row.tensor[0] if isinstance(row, DeviceRows) else torch.from_numpy(np.ascontiguousarray(row[0]))
     pieces = torch.split(flat, [tensor.numel() for tensor in tensors])
     return [piece.view(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
 

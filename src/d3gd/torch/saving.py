@@ -8,8 +8,16 @@ import torch
 
 from d3gd import __version__
 from d3gd.arrays import Array
+from d3gd.digest import digest
+from d3gd.network import Network
 from d3gd.state import flatten, named_later, restore
-from d3gd.torch.checks import require_fitting, require_local, require_same_agent
+from d3gd.torch.checks import (
+    require_fitting,
+    require_local,
+    require_named_tensors,
+    require_same_agent,
+    require_same_run,
+)
 from d3gd.torch.local import PREFIX
 from d3gd.torch.plain import sizes
 
@@ -27,6 +35,12 @@ def saved(memory: Any, counts: dict[str, int], groups: Sequence[dict[str, Any]])
     return arrays | sizes(groups)
 
 
+def key_of(network: Network) -> int:
+    """Return a number that tells networks apart; sites know by themselves when theirs has changed."""
+    given = network.given
+    return int(digest(given.graph.indptr, given.graph.sources, given.a0)[:15], 16) if network.repeatable else 0
+
+
 def read(
     state_dict: dict[str, torch.Tensor], own: dict[str, Array], memory: Any, *, local: bool
 ) -> tuple[dict[str, Array], dict[str, torch.Tensor]]:
@@ -38,12 +52,14 @@ def read(
         memory: The algorithm's state; its arrays that are named at run time need not be there yet.
         local: Whether it has a local optimizer.
     """
+    require_named_tensors(state_dict)
     theirs = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
     arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in state_dict.keys() - theirs.keys()}
     later = tuple(_PREFIX + prefix for prefix in named_later(memory))
     fixed = {name: array for name, array in arrays.items() if not name.startswith(later)}
     require_fitting(fixed, {name: torch.tensor(own[name]).numpy() for name in own if not name.startswith(later)})
     require_same_agent(int(arrays["agent"]), int(own["agent"]))
+    require_same_run(arrays, own)
     require_local(found=bool(theirs), wanted=local)
     return arrays, theirs
 

@@ -128,6 +128,15 @@ def put(values: Array, into: Array) -> None:
         into[:] = values
 
 
+def put_all(after: Any, before: Any) -> None:
+    """Write the rows of a state to their places in another one, where they have changed."""
+    if after is not before:
+        places = flatten(before)
+        for name, values in flatten(after).items():
+            if values.ndim == 2 and values is not places[name]:
+                put(values, places[name])
+
+
 def _wide(arrays: dict[str, Array], dim: int) -> list[str]:
     """Return the names of arrays with one row as long as the model."""
     return [name for name, array in arrays.items() if array.ndim == 2 and array.shape[1] == dim]

@@ -3,7 +3,6 @@
 import gc
 import warnings
 from collections.abc import Sequence
-from itertools import compress
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ def warn_of_local(parameters: Sequence[torch.Tensor]) -> None:
             warnings.warn(
                 f"{type(layer).__name__} keeps running statistics, which stay with each process and describe its own "
                 "data only; average them before you evaluate: opt.mix_buffers(model), or use group or layer norm",
-                stacklevel=4,
+                stacklevel=3,
             )
             return
 
@@ -29,13 +28,10 @@ def warn_of_local(parameters: Sequence[torch.Tensor]) -> None:
 def _layers() -> list[Any]:
     """Return all layers that may keep statistics.
 
-    Whoever holds a tuple that another thread is making breaks it, so all objects are held for as short as possible:
-    no line of Python runs between finding them and letting them go.
+    Whoever holds a tuple that another thread is making breaks it, so this asks for what refers to their classes, as
+    instances do, and not for all objects.
     """
     kinds = {_NormBase}
     while more := {kind for known in kinds for kind in known.__subclasses__()} - kinds:
         kinds |= more
-    objects = gc.get_objects()
-    layers = list(compress(objects, map(kinds.__contains__, map(type, objects))))
-    del objects
-    return layers
+    return [layer for layer in gc.get_referrers(*kinds) if type(layer) in kinds]

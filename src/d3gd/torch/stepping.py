@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from d3gd.algorithms.around import resized
-from d3gd.algorithms.base import Algorithm, is_coordinatewise
+from d3gd.algorithms.base import Algorithm, Given, is_coordinatewise
 from d3gd.arrays import Array, Floats
 from d3gd.engine.checks import require_state
 from d3gd.engine.gradients import Gradients
@@ -16,7 +16,7 @@ from d3gd.errors import D3GDError
 from d3gd.network import Network
 from d3gd.schedules import at
 from d3gd.torch import slices
-from d3gd.torch.between import Between, Known, SoFar, continued
+from d3gd.torch.between import Along, Between, SoFar, continued
 from d3gd.torch.checks import require_computable, require_finite
 from d3gd.torch.local import Local
 from d3gd.torch.model import Model
@@ -57,10 +57,10 @@ class Steps:
         # As in d3gd.run, one thread keeps results bitwise equal; coordinate-wise methods do not use BLAS.
         self._blas = ThreadpoolController()
         with self._blas.limit(limits=1, user_api="blas"):
-            self.memory = algorithm.init(net, x0)
-        require_state(algorithm, net, self.memory, model.dim, type(algorithm).__name__, "init")
+            self.memory = algorithm.init(net, model.placed(x0))
+        self._require_state(algorithm, "init")
         self._every, self._steered = every, steered
-        self._cuts = slices.bounds(algorithm, net, model.sizes)
+        self._cuts = slices.bounds(algorithm, net, model.sizes) if model.sliced else None
         self._inside = net if self._cuts is None else cast(Network, slices.Sliced(net))  # between exchanges
         self._torn = False
         self._keep(self.memory)
@@ -76,7 +76,10 @@ class Steps:
 
     def load(self, arrays: dict[str, Array]) -> None:
         """Continue from the arrays of a saved state."""
-        self._keep(restored(self.memory, arrays), continued(arrays) if self._every > 1 else None)
+        so_far = continued(arrays) if self._every > 1 else None
+        if so_far is not None:
+            so_far = so_far._replace(x=self._model.placed(so_far.x))
+        self._keep(self._model.restored(restored(self.memory, arrays)), so_far)
         self._torn = False
 
     def renew(self) -> None:
@@ -140,8 +143,11 @@ class Steps:
         if turn.waiting:
             self.direction(turn, k)
         if k == 0 and (self._every == 1 or self._so_far.steps == 0):
-            name = type(algorithm).__name__
-            require_state(algorithm, self._net, self.memory, self._model.dim, name, "step")
+            self._require_state(algorithm, "step")
+
+    def _require_state(self, algorithm: Algorithm[Any], verb: str) -> None:
+        memory, name = self._model.fetched(self.memory), type(algorithm).__name__
+        require_state(algorithm, self._net, memory, self._model.dim, name, verb)
 
     def _take_whole(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
         here, model = self.point, self._model
@@ -174,9 +180,11 @@ class Steps:
                 self._torn = True  # from here on, until the last slice is written
             return row[0].part(first, last)
 
+        if isinstance(self._source, Local):  # it moves the parameters and puts them back: not while they are sent
+            direction(None, 0, 0)
         self.memory, self._sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
         self._torn = False
-        self._model.written()
+        self._model.write(self.point)
 
     def _take_local(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
         """Take a local step, and after the last of them exchange."""
@@ -184,43 +192,46 @@ class Steps:
         require_finite(d.is_finite(), k)
         gamma = at(getattr(algorithm, "step_size"), k)  # noqa: B009 - it has one, see require_steerable
         x, size, steps = self._so_far
-        size, steps, memory = size + gamma, steps + 1, self.memory
+        t, size, steps = k * self._every + steps, size + gamma, steps + 1
         self._torn = self._cuts is not None
-        x = self._followed(
-            Between(resized(algorithm, self._every * gamma), self._inside, k, gamma, self._steered), x, d
+        memory, x = self._followed(
+            Between(resized(algorithm, self._every * gamma), self._inside, k, t, gamma, self._steered), x, d
         )
         if steps == self._every:
-            memory, x = self._exchanged(Between(resized(algorithm, size), self._inside, k, size, self._steered), x)
+            memory, x = self._exchanged(
+                Between(resized(algorithm, size), self._inside, k, t, size, self._steered), memory, x
+            )
             size, steps = 0.0, 0
         self.memory, self._so_far = memory, SoFar(x, size, steps)
         self._model.write(x)
         self._torn = False
 
-    def _followed(self, local: Between, x: Floats, d: Row) -> Floats:
-        """Return the model after a local step; large ones change in place."""
+    def _followed(self, local: Between, x: Floats, g: Row) -> tuple[Any, Floats]:
+        """Return state and model after a local step; large ones change in place."""
         if self._cuts is None:
-            x = local.follow(self.memory, x, d.whole())
+            memory, x = local.follow(self.memory, x, g.whole())
             require_finite(is_finite(x), local.k)
-            return x
+            return memory, x
         self._sums = []
         for first, last, part in slices.pieces(self.memory, self._cuts):
             here = x[:, first:last]
-            new = local.follow(part, here, d.part(first, last))
+            after, new = local.follow(part, here, g.part(first, last))
             self._sums.append(slices.finite_sum(new, local.k))
             slices.put(new, here)
-        return x
+            slices.put_all(after, part)
+        return self.memory, x
 
-    def _exchanged(self, local: Between, x: Floats) -> tuple[Any, Floats]:
+    def _exchanged(self, local: Between, memory: Any, x: Floats) -> tuple[Any, Floats]:
         """Return state and model after an exchange at the end of local steps; large ones change in place."""
-        algorithm, k = local.algorithm, local.k
+        algorithm, k = cast(Algorithm[Any], Along(local.algorithm)), local.k
         if self._cuts is None:
-            memory = self._net.take(algorithm, Known(local.mean(self.memory, x)), self.memory, k)
+            memory = self._net.take(algorithm, Given(local.mean(memory, x)), memory, k)
             require_finite(is_finite(algorithm.point(memory)), k)
             return memory, algorithm.point(memory)
 
         def direction(part: Any, first: int, last: int) -> Floats:
             return local.mean(part, x[:, first:last])
 
-        memory, self._sums = slices.step(algorithm, self._net, self.memory, k, direction, self._cuts)
+        memory, self._sums = slices.step(algorithm, self._net, memory, k, direction, self._cuts)
         x[...] = algorithm.point(memory)
         return memory, x

@@ -1,0 +1,182 @@
+"""Mistakes that PyTorch or a network would accept: each is told, and what is no mistake goes on."""
+
+import copy
+import pickle
+import sys
+import threading
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+import d3gd
+from d3gd.errors import D3GDError, DivergedError, RecordError, SettingsError, TransportError
+from d3gd.torch import DecentralizedOptimizer, network
+from d3gd.torch.statistics import warn_of_local
+from d3gd.transports.threads import on_threads
+
+METHOD = d3gd.PerronD3GD(step_size=0.1)
+
+
+def model(*shape):
+    net = nn.Linear(*shape or (3, 2))
+    for parameter in net.parameters():  # threads share the random numbers of PyTorch
+        parameter.data = torch.arange(parameter.numel()).sin().reshape(parameter.shape)
+    return net
+
+
+def optimizer(parameters, algorithm=METHOD, graph=None, transport=None, seed=0, **options):
+    net = network(graph or d3gd.graphs.ring(transport.ranks if transport else 1), transport=transport, seed=seed)
+    return DecentralizedOptimizer(parameters, algorithm, net, **options)
+
+
+def descend(net, opt, steps=1):
+    for _ in range(steps):
+        opt.zero_grad()
+        net(torch.eye(3, dtype=net.weight.dtype)).square().sum().backward()
+        opt.step()
+
+
+class TestParameters:
+    def test_layers_tied_by_memory_are_told_and_by_a_parameter_trained(self):
+        tied, shared = (nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3)) for _ in range(2))
+        tied[2].weight.data = tied[0].weight.data
+        with pytest.raises(SettingsError, match="share memory"):
+            optimizer(tied.parameters())
+        shared[2].weight = shared[0].weight
+        optimizer(shared.parameters())
+        optimizer(shared.parameters())  # by now parts of one row
+
+    @pytest.mark.parametrize(
+        ("parameter", "message"),
+        [(torch.empty(0, 3), "all trainable parameters are empty"), (torch.empty(2, device="meta"), "meta device")],
+    )
+    def test_parameters_without_numbers(self, parameter, message):
+        with pytest.raises(SettingsError, match=message):
+            optimizer([nn.Parameter(parameter)])
+
+    def test_memory_that_other_processes_read_stays_where_it_is(self):
+        net = model().share_memory()
+        place, before = net.weight.data_ptr(), net.weight.detach().clone()
+        descend(net, optimizer(net.parameters()), 2)
+        assert net.weight.data_ptr() == place
+        assert not torch.equal(net.weight, before)
+
+    def test_a_model_made_more_precise_later(self):
+        net = model()
+        opt = optimizer(net.parameters())
+        descend(net.bfloat16(), opt)  # less: the optimizer keeps single precision
+        with pytest.raises(SettingsError, match=r"become torch\.float64, and the optimizer keeps torch\.float32"):
+            descend(net.double(), opt)
+
+    def test_a_step_without_any_gradient(self):
+        net = model()
+        opt = optimizer(net.parameters())
+        net.load_state_dict(model().state_dict(), assign=True)  # other parameters, which the optimizer does not have
+        with pytest.warns(UserWarning, match="no parameter has a gradient"):
+            descend(net, opt)
+
+
+def test_an_optimizer_is_not_copied():
+    opt = optimizer(model().parameters())
+    for copied in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(D3GDError, match="cannot be copied"):
+            copied(opt)
+
+
+class TestLocal:
+    def test_a_local_optimizer_takes_all_parameters_and_no_others(self):
+        for make, message in [
+            (lambda p: torch.optim.SGD(p[:1]), "leaves out a parameter"),
+            (lambda p: torch.optim.SGD([*p, nn.Parameter(torch.ones(7))]), r"has another parameter, of shape \(7,\)"),
+        ]:
+            with pytest.raises(SettingsError, match=message):
+                optimizer(model().parameters(), d3gd.DiDGD(step_size=1), local=make)
+        net = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+        net[0].requires_grad_(False)
+        for params in (net.named_parameters(), [{"params": net[0].parameters()}, {"params": net[1].weight}]):
+            optimizer(params, d3gd.DiDGD(step_size=1), local=torch.optim.SGD)
+
+    def test_nan_from_a_closure_does_not_enter_its_moments(self):
+        net, factor = model(), 1.0
+        opt = optimizer(net.parameters(), d3gd.DiDGD(step_size=1), local=torch.optim.AdamW)
+
+        def closure():
+            opt.zero_grad()
+            loss = factor * net(torch.eye(3)).square().sum()
+            loss.backward()
+            return loss
+
+        opt.step(closure)
+        factor = float("nan")
+        with pytest.raises(DivergedError):
+            opt.step(closure)
+        factor = 1.0
+        opt.step(closure)
+        assert opt.status == "running"
+
+
+class TestStates:
+    def test_those_of_other_local_steps(self):
+        net = model()
+        opt = optimizer(net.parameters(), every=8)
+        descend(net, opt, 5)
+        with pytest.raises(RecordError, match="every = 8, and this optimizer has every = 4"):
+            optimizer(model().parameters(), every=4).load_state_dict(opt.state_dict())
+
+    def test_those_of_another_network(self):
+        """Corrections weighted by the Perron vector of other links would not cancel."""
+
+        def saved(graph, rank, state=None):
+            net = model()
+            opt = optimizer(net.parameters(), graph=graph, transport=rank)
+            if state is not None:
+                opt.load_state_dict(state[rank.rank])
+            descend(net, opt)
+            return opt.state_dict()
+
+        one, other = (d3gd.Digraph.from_edges(3, [(0, 1), (1, 2), (2, 0), link]) for link in ((0, 2), (2, 1)))
+        states = on_threads(3, partial(saved, one))
+        on_threads(3, lambda rank: saved(one, rank, states))
+        with pytest.raises(RecordError, match="on another network"):
+            on_threads(3, lambda rank: saved(other, rank, states))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda rank: optimizer([nn.Parameter(torch.ones((3, 2) if rank.rank else (2, 3)))], transport=rank),
+        lambda rank: optimizer([nn.Parameter(torch.ones(2).to((torch.float, torch.half)[rank.rank]))], transport=rank),
+        lambda rank: optimizer([("ab"[rank.rank], nn.Parameter(torch.ones(2)))], transport=rank),
+        lambda rank: optimizer([nn.Parameter(torch.ones(2))], seed=rank.rank, transport=rank),
+    ],
+    ids=["shape", "precision", "name", "seed"],
+)
+def test_ranks_with_other_parameters_or_draws_are_told(made):
+    with pytest.raises(TransportError, match="order, shapes, groups or precision of parameters other than rank 0"):
+        on_threads(2, made)
+
+
+def test_looking_for_statistics_leaves_other_threads_alone():
+    """A tuple that another thread is making must not be held: CPython then cannot complete it."""
+    interval, ended, errors = sys.getswitchinterval(), threading.Event(), []
+
+    def busy():
+        try:
+            while not ended.is_set():
+                tuple(number for number in range(40))
+        except SystemError as error:
+            errors.append(error)
+
+    other = threading.Thread(target=busy)
+    sys.setswitchinterval(1e-6)
+    try:
+        other.start()
+        for _ in range(5):
+            warn_of_local([nn.LayerNorm(3).weight])
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        other.join()
+    assert not errors
