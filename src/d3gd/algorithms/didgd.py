@@ -44,7 +44,8 @@ class DiDGD(Algorithm[DiDGDState]):
     so that y undergoes whatever the models undergo: it tends to the share that each agent's gradients have in the
     models, under any conditions, and the method stays unbiased. On reliable networks y then converges more slowly, as
     1/k instead of geometrically, but never collapses. An agent must be heard: the share of one that nobody hears any
-    more falls like 1/k, and its steps grow until it diverges. From within it cannot tell this from a small share.
+    more falls like 1/k, and its steps grow until it diverges. From within it cannot tell this from a small share; where
+    graphs or absences of the conditions show it beforehand, there is an error or a warning.
 
     Args:
         step_size: :math:`\gamma_k`, a constant or a schedule.
@@ -105,6 +106,8 @@ class DiDGD(Algorithm[DiDGDState]):
 
     def init(self, net: Network, x0: Floats) -> DiDGDState:
         """Start from ``x0`` and the unit vectors."""
+        if self.averaged:
+            net.require_heard()
         return DiDGDState(x=x0, Y=self._scale.init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: DiDGDState, k: int) -> DiDGDState:

@@ -108,6 +108,10 @@ class ConditionedNetwork(Network):
         self._sending: Bools = ~self.loops
         self._arrived: Bools = np.ones(count, dtype=bool)
 
+    def require_heard(self) -> None:
+        """Raise an error, or warn, where the conditions keep agents from being heard."""
+        self._what.require_heard(self.given.graph)
+
     @property
     def _buffered(self) -> bool:
         return self._what.delay > 0

@@ -1,13 +1,15 @@
 """Settings of unreliable networks: changing links, lost or delayed messages, pausing agents."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from d3gd.arrays import Bools
+from d3gd.arrays import Bools, Ints
 from d3gd.digest import digest
 from d3gd.digraph import Digraph, require_graph
 from d3gd.errors import GraphError, SettingsError
@@ -17,6 +19,7 @@ Hardship: TypeAlias = Literal["changing links", "loss", "pauses", "delay"]
 Graphs: TypeAlias = Sequence[Digraph] | Callable[[int], Digraph]
 
 
+_MUCH = 2.0  # growth of a step that is worth a warning
 _LATEST = 10_000  # iterations: the number of messages stored per link
 
 
@@ -138,6 +141,32 @@ class Conditions:
             for part in self.graphs:
                 mask(graph, part)
 
+    def require_heard(self, graph: Digraph) -> None:
+        """Raise an error if some agents hear others who never hear them, by these graphs; warn if absences do this."""
+        links = None
+        if self.graphs is not None and not callable(self.graphs):
+            links = np.logical_or.reduce([mask(graph, part) for part in self.graphs])
+        for begin in sorted({0, *(first for _, first, _ in self.absences)}):
+            away = {agent: until for agent, first, until in self.absences if first <= begin < until}
+            unheard = _unheard(graph, links, list(away)) if away or links is not None else np.empty(0, dtype=np.int64)
+            if not unheard.size:
+                continue
+            text = f"{graph.names(unheard)} would hear others, but nobody else would hear them"
+            if not away:
+                raise SettingsError(
+                    f"by the graphs of these conditions {text}: their steps would grow until the run diverges; add "
+                    f"links out of {graph.name(int(unheard[0]))}, or choose PerronD3GD, whose steps stay finite"
+                )
+            end = min(away.values())
+            growth = end / (2 * graph.n)  # a share is at least 2 / (k + 1)
+            if growth > _MUCH:
+                warnings.warn(
+                    f"without {graph.names(np.array(list(away)))}, from iteration {begin} to {end}, {text}: "
+                    f"their steps may grow {growth:.2g}-fold, until the run diverges; choose PerronD3GD, whose steps "
+                    "stay finite",
+                    stacklevel=2,
+                )
+
     def require_survival(self, algorithm: Survivor) -> str:
         """Raise an error if these conditions bias the algorithm; with ``biased``, return it as a warning."""
         fatal = [hardship for hardship in self.hardships if hardship not in algorithm.survives]
@@ -165,6 +194,18 @@ def _require_graphs(graphs: Any) -> None:
         raise SettingsError("graphs is empty; give at least one graph, or leave it out")
     for graph in graphs:
         require_graph(graph, "a graph in the conditions", error=SettingsError)
+
+
+def _unheard(graph: Digraph, links: Bools | None, away: list[int]) -> Ints:
+    """Return the agents present that hear somebody, directly or through others, who does not hear them."""
+    from scipy.sparse.csgraph import connected_components
+
+    there = ~np.isin(graph.sources, away) & ~np.isin(graph.targets, away) & (True if links is None else links)
+    sources, targets = graph.sources[there], graph.targets[there]
+    flow = csr_array((np.ones(sources.size), (sources, targets)), shape=(graph.n, graph.n))
+    part = connected_components(flow, connection="strong")[1]
+    found: Ints = np.flatnonzero(np.isin(part, part[targets[part[sources] != part[targets]]]))
+    return found
 
 
 def mask(union: Digraph, part: Digraph) -> Bools:

@@ -210,3 +210,30 @@ def test_weights_planned_from_data_are_refused():
         runs(Conditions(loss=0.1), d3gd.PerronD3GD(step_size=0.05, rule="planned"))
     with pytest.raises(SettingsError, match="planned from data need every message to arrive"):
         runs(Conditions(loss=0.1, biased=True), d3gd.PerronD3GD(step_size=0.05, rule="planned"))
+
+
+# Agent 3 hears the others, who form a ring; agent 4 alone hears it.
+HEARD_BY_ONE = d3gd.Digraph.from_edges(5, [(0, 1), (1, 2), (2, 0), (0, 3), (3, 4), (4, 1)])
+
+
+def _averaged(conditions, method=AVERAGED):
+    problem = d3gd.problems.quadratic(agents=5, dim=2, seed=0)
+    return d3gd.run(method, HEARD_BY_ONE, problem, iterations=50, conditions=conditions, metrics={})
+
+
+def test_graphs_that_leave_an_agent_unheard_are_refused_where_its_steps_would_grow():
+    """The list never has the links (4, 1): 3 and 4 hear the ring, and are heard by themselves only."""
+    lists = [d3gd.Digraph.from_edges(5, HEARD_BY_ONE.edges[HEARD_BY_ONE.edges[:, 0] != j]) for j in (4, 4)]
+    with pytest.raises(SettingsError, match=r"agent 3, agent 4 would hear others, but nobody else .* out of agent 3"):
+        _averaged(Conditions(graphs=lists))
+    assert _averaged(Conditions(graphs=lists), d3gd.PerronD3GD(step_size=0.05)).status == "completed"
+    halves = [d3gd.Digraph.from_edges(5, HEARD_BY_ONE.edges[i::2]) for i in range(2)]
+    assert _averaged(Conditions(graphs=halves)).status == "completed"  # together they have all links
+
+
+def test_absences_that_leave_an_agent_unheard_are_warned_of():
+    with pytest.warns(UserWarning, match=r"without agent 4, from iteration 20 to 40, agent 3 would hear .* 4-fold"):
+        _averaged(Conditions(absences=[(4, 20, 40)]))
+    # Steps do not grow much; the others still hear each other.
+    for harmless in ([(4, 1, 10)], [(3, 20, 40), (4, 20, 40)]):
+        assert _averaged(Conditions(absences=harmless)).status == "completed"
