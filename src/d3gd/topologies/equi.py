@@ -44,8 +44,8 @@ def equi_static(n: int, degree: int, *, undirected: bool = False, seed: int = 0)
         Song, Li, Jin, Shi, Yan, Yin and Yuan, "Communication-efficient topologies for decentralized learning with O(1)
         consensus rate", NeurIPS 2022.
     """
-    count("n", n, least=2, most=MOST, error=GraphError)
-    count("degree", degree, least=1, most=MOST, error=GraphError)
+    n = count("n", n, least=2, most=MOST, error=GraphError)
+    degree = count("degree", degree, least=1, most=MOST, error=GraphError)
     if n * degree > LINKS:
         raise GraphError(
             f"{n * degree:,} links are more than the {LINKS:,} that a graph may have; choose a smaller degree"
@@ -88,7 +88,7 @@ def equi_one_peer(
         Song, Li, Jin, Shi, Yan, Yin and Yuan, "Communication-efficient topologies for decentralized learning with O(1)
         consensus rate", NeurIPS 2022.
     """
-    count("n", n, least=2, most=MOST, error=GraphError)
+    n = count("n", n, least=2, most=MOST, error=GraphError)
     steps = count("length", n - 1 if length is None else length, least=1, most=MOST, error=GraphError)
     within("ratio", ratio, 0, 1, closed="()")
     shifts, weight = _shifts(n, steps, seed).tolist(), ratio * (n - 1) / n

@@ -40,16 +40,19 @@ def one_peer_exponential(n: int) -> list[Topology]:
         Ying, Yuan, Chen, Hu, Pan and Yin, "Exponential graph is provably efficient for decentralized deep learning",
         NeurIPS 2021.
     """
-    count("n", n, least=2, most=MOST, error=GraphError)
+    n = count("n", n, least=2, most=MOST, error=GraphError)
     return [shifted(n, 2**t, 0.5) for t in range((n - 1).bit_length())]
 
 
 def base_graph(n: int, k: int = 1) -> list[Topology]:
-    r"""The simple Base-(k + 1) graph: exact averages in a finite number of steps, for any number of agents.
+    r"""The Base-(k + 1) graph: exact averages in a finite number of steps, for any number of agents.
 
-    In every step an agent exchanges with at most k others, with symmetric weights. Write n in base k + 1, as
-    :math:`n = \sum_l a_l (k+1)^{p_l}` with falling :math:`p_l`, and divide the agents into sets :math:`V_l` of
-    :math:`a_l (k+1)^{p_l}`, each made of :math:`a_l` blocks.
+    In every step an agent exchanges with at most k others, with symmetric weights. Let :math:`n = p q`, where p is a
+    product of factors up to k + 1 and q has none. Agents average in p groups of q by the simple Base-(k + 1) graph,
+    then across groups, in one step per factor of p. If the simple graph of all n takes fewer steps, it is that one.
+
+    The simple graph writes n in base k + 1, as :math:`n = \sum_l a_l (k+1)^{p_l}` with falling :math:`p_l`, and divides
+    the agents into sets :math:`V_l` of :math:`a_l (k+1)^{p_l}`, each made of :math:`a_l` blocks.
 
     1. Every :math:`V_l` averages: in each step over groups of one factor of its size.
     2. For l = 1, 2, ...: each agent of the later sets R exchanges with one agent of every block of :math:`V_l`, with
@@ -64,17 +67,29 @@ def base_graph(n: int, k: int = 1) -> list[Topology]:
         At most :math:`2 \log_{k+1} n + 2` steps, whose product is the average of all agents.
 
     Example:
-        >>> steps = base_graph(5)
+        >>> steps = base_graph(6)
         >>> product = np.linalg.multi_dot([step.weights.toarray() for step in steps])
-        >>> len(steps), bool(np.allclose(product, 1 / 5))
-        (5, True)
+        >>> len(steps), bool(np.allclose(product, 1 / 6))
+        (4, True)
 
     Reference:
         Takezawa, Sato, Bao, Niwa and Yamada, "Beyond exponential graph: communication-efficient topologies for
         decentralized learning via finite-time convergence", NeurIPS 2023.
     """
-    count("n", n, least=2, most=MOST, error=GraphError)
-    count("k", k, least=1, most=n - 1, error=GraphError)
+    n = count("n", n, least=2, most=MOST, error=GraphError)
+    k = count("k", k, least=1, most=n - 1, error=GraphError)
+    factors, rest = [], n
+    for factor in range(k + 1, 1, -1):
+        while rest % factor == 0:
+            factors.append(factor)
+            rest //= factor
+    groups = np.arange(n).reshape(-1, rest)
+    steps = _within(groups, _simple(rest, k)) + _within(groups.T, _averaging(np.arange(n // rest), factors))
+    return [_symmetric(n, pairs) for pairs in min(steps, _simple(n, k), key=len)]
+
+
+def _simple(n: int, k: int) -> list[Pairs]:
+    """Return the steps of the simple Base-(k + 1) graph."""
     sets = _digits(n, k + 1)  # (agents, number of blocks, power) of every set
     first = [_averaging(agents, [k + 1] * power + [blocks] * (blocks > 1)) for agents, blocks, power in sets]
     begin = max(map(len, first))
@@ -82,7 +97,7 @@ def base_graph(n: int, k: int = 1) -> list[Topology]:
     for own in first:
         for step, pairs in zip(steps, own, strict=False):
             step += pairs
-    for turn, (agents, blocks, power) in enumerate(sets[:-1] if len(sets) > 1 else []):
+    for turn, (agents, blocks, power) in enumerate(sets[:-1]):
         rest = np.concatenate([other for other, _, _ in sets[turn + 1 :]])
         size = (k + 1) ** power
         weight = size / (len(agents) + len(rest))
@@ -92,7 +107,12 @@ def base_graph(n: int, k: int = 1) -> list[Topology]:
         for part in parts:
             for later, pairs in enumerate(_averaging(part, [k + 1] * power)):
                 _add(steps, begin + turn + 1 + later, pairs)
-    return [_symmetric(n, pairs) for pairs in steps]
+    return steps
+
+
+def _within(groups: Ints, steps: list[Pairs]) -> list[Pairs]:
+    """Return steps among the first agents, taken by every group, a row of agents, at once."""
+    return [[(groups[:, one].ravel(), groups[:, two].ravel(), w) for one, two, w in pairs] for pairs in steps]
 
 
 def union(sequence: Sequence[Topology]) -> Digraph:

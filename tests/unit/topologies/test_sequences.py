@@ -40,11 +40,18 @@ def test_the_base_graph_averages_any_number_of_agents_exactly(k):
             assert (np.count_nonzero(W - np.diag(np.diag(W)), axis=1) <= k).all()
 
 
-def test_a_run_uses_the_links_in_turn_and_averages_in_one_period():
-    steps = one_peer_exponential(8)
+@pytest.mark.parametrize(
+    ("n", "k", "steps"), [(5, 1, 5), (6, 1, 4), (16, 1, 4), (12, 2, 3), (10, 1, 6), (25, 4, 2), (7, 3, 3), (24, 3, 3)]
+)
+def test_the_base_graph_is_as_short_as_the_papers(n, k, steps):
+    assert len(base_graph(n, k)) == steps
+
+
+@pytest.mark.parametrize("steps", [one_peer_exponential(8), base_graph(12, 2)], ids=["exponential", "base"])
+def test_a_run_uses_the_links_in_turn_and_averages_in_one_period(steps):
     graph = union(steps)
-    problem = d3gd.problems.from_functions(agents=8, dim=2, gradient=lambda agent, x: 0 * x)  # mixing alone
-    start = np.random.default_rng(0).normal(size=(8, 2))
+    problem = d3gd.problems.from_functions(agents=graph.n, dim=2, gradient=lambda agent, x: 0 * x)  # mixing alone
+    start = np.random.default_rng(0).normal(size=(graph.n, 2))
     result = d3gd.run(
         d3gd.DiDGD(step_size=0.1, averaged=True),
         graph,
