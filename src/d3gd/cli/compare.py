@@ -42,9 +42,9 @@ def compare(
     their final metric, its cost, and what their agents had to know. Methods that cannot run on the network, diverge
     or fail are listed too. Without a file: 20 agents on a directed graph, with label skew.
 
-    Writes the table (compare.md, .csv, .json), the curves against iterations, bytes and time (curves.png, .pdf), and
-    every run. Finished runs are kept: the same command continues after an interruption, and more seeds, methods or
-    steps only add to it.
+    Writes the table (compare.md, .csv, .json), the curves against iterations, bytes and processor time (curves.png,
+    .pdf), and every run. Finished runs are kept: the same command continues after an interruption, and more seeds,
+    methods or steps only add to it.
 
     \b
     Examples:

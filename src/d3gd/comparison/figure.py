@@ -1,4 +1,4 @@
-"""The curves of a comparison: one metric against iterations, bytes and time."""
+"""The curves of a comparison: one metric against iterations, bytes and processor time."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -17,7 +17,7 @@ from d3gd.plots import DPI, PALETTE, STYLE, TITLES, figure_bytes, plain_label
 if TYPE_CHECKING:
     from d3gd.comparison.result import Comparison
 
-# Dashes show what agents must know; colours distinguish methods with equal knowledge.
+# Dashes show what agents must know; colours distinguish methods with equal knowledge, and marks those of equal colour.
 _DASHES: Mapping[str, Any] = {
     "in-neighbours": "-",
     "out-degrees": (0, (4, 1.4, 1, 1.4)),
@@ -25,9 +25,11 @@ _DASHES: Mapping[str, Any] = {
     "the network": (0, (5, 1.6)),
     "all agents": "-",
 }
+_MARKS = ("", "o", "s", "^", "D", "v", "P", "X")
 _STYLE = {**STYLE, "axes.titlesize": 10, "font.size": 9.5}
 _NEAR = 0.025  # distance of two lines' ends, as a share of the width, at which their numbers overlap
 _POINTS = 160  # per curve
+_BETWEEN = 32  # points from one mark of a curve to its next
 _APART = 0.035  # distance of two numbers at the ends of curves, as a share of the height
 _HEIGHT, _WIDTH, _LEGEND, _ENTRY = 4.3, 3.7, 2.7, 0.19  # inches
 
@@ -94,7 +96,7 @@ def _axes(comparison: "Comparison") -> dict[str, tuple[str, float]]:
         "iterations": ("iteration", 1.0),
         "gradients": ("gradients per agent", 1.0),
         "bytes": (f"sent over all links ({unit})", size),
-        "seconds": ("time (s)", 1.0),
+        "seconds": ("processor time (s)", 1.0),
     }
 
 
@@ -104,15 +106,16 @@ def _evaluates_otherwise(run: Run) -> bool:
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the colour and dashes of every method; baselines are grey."""
+    """Return the colour, dashes and marks of every method, no two of them alike; baselines are grey."""
     used: list[tuple[str, str]] = []
     letters = cycle(ascii_lowercase)
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for row in rows:
         yardstick = row.status == "yardstick"
         # The colour used least so far, first among methods with equal knowledge, then among all.
         counts = [([c for n, c in used if n == row.needs].count(c), [c for _, c in used].count(c)) for c in PALETTE]
         colour = PALETTE[counts.index(min(counts))]
+        alike = [each.status for each in rows[: len(found)]].count(row.status) if yardstick else min(counts)[0]
         used += [] if yardstick else [(row.needs, colour)]
         found[row.method] = {
             "color": "0.45" if yardstick else colour,
@@ -121,6 +124,10 @@ def _looks(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
             "linewidth": 3.2 if yardstick else 1.7,
             "alpha": 0.45 if yardstick else 1.0,
             "zorder": 1 if yardstick else 3,
+            "marker": _MARKS[alike % len(_MARKS)],
+            "markersize": 4.5,
+            "markerfacecolor": "white",
+            "markevery": (5 * len(found) % _BETWEEN, _BETWEEN),  # curves may coincide
         }
     return found
 
@@ -240,7 +247,7 @@ def _legend(figure: Any, rows: Sequence[Row], looks: Mapping[str, Any]) -> None:
             labels.append("not for a network" if here[0].status == "yardstick" else f"knows {needs}")
         for row in here:
             look = looks[row.method]
-            handles.append(Line2D([], [], **look))
+            handles.append(Line2D([], [], **{**look, "markevery": 1}))
             labels.append(plain_label(f"{look['label']}  {row.method}"[:40]))
     legend = figure.legend(handles, labels, loc="outside right center", fontsize=8.5, handlelength=3.0)
     for handle, text in zip(handles, legend.get_texts(), strict=True):

@@ -16,7 +16,12 @@ from d3gd.runs import files
 from d3gd.runs.trials import stored
 
 _TABLE = "compare.json"
-_AXES = {"iterations": "iteration", "gradients": "gradients per agent", "bytes": "bytes sent", "seconds": "seconds"}
+_AXES = {
+    "iterations": "iteration",
+    "gradients": "gradients per agent",
+    "bytes": "bytes sent",
+    "seconds": "seconds of the processor",
+}
 
 
 def is_comparison(folder: Path) -> bool:

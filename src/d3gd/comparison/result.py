@@ -88,11 +88,12 @@ class Comparison:
         x: Literal["iterations", "gradients", "bytes", "time"] = "iterations",
         ax: Any = None,
     ) -> Any:
-        """Draw the curves against iterations, bytes and time, or against one of them on given axes.
+        """Draw the curves against iterations, bytes and processor time, or against one of them on given axes.
 
         Args:
             path: A file to write, .png, .pdf or .svg; by default none is written.
-            x: The horizontal axis, with ``ax``: ``"iterations"``, ``"gradients"``, ``"bytes"`` or ``"time"``.
+            x: The horizontal axis, with ``ax``: ``"iterations"``, ``"gradients"``, ``"bytes"`` or ``"time"``, that
+                of the processor.
             ax: matplotlib axes to draw on; the numbers at the lines' ends are ranks.
 
         Returns:

@@ -137,7 +137,7 @@ def markdown(comparison: "Comparison") -> str:
         f"# {plain_markdown(comparison.title)}",
         plain_markdown(headline(comparison)),
         table_markdown(comparison, comparison.rows),
-        "![The curves against iterations, bytes and time](curves.png)",
+        "![The curves against iterations, bytes and processor time](curves.png)",
         "How to read it:",
         "\n".join(f"- {plain_markdown(sentence)}" for sentence in reading(comparison)),
     ]

@@ -3,6 +3,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const CLASSES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999", "#332288", "#882255"];
 const DASHES = ["", "7 3", "7 3 2 3", "2 3"];
+const KEYS = ["━━", "╍╍", "━·", "··"]; // the dashes as text
 
 function element(tag, attributes, ...children) {
   const svg = tag.startsWith("svg:");

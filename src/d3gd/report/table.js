@@ -65,14 +65,15 @@ function size() { return innerWidth < 700 ? {width: 440, height: 300} : {width: 
 
 function look(name) {
   const i = NAMES.indexOf(name);
-  return {colour: colour(i), dash: DASHES[Math.floor(i / 7) % DASHES.length]};
+  const dash = Math.floor(i / 7) % DASHES.length;
+  return {colour: colour(i), dash: DASHES[dash], key: KEYS[dash]};
 }
 
 const axis = element("select", {id: "axis", "aria-label": "horizontal axis", change: event => drawCurves(event.target.value)},
   ...AXES.map(name => element("option", {value: name}, DATA.axes[name].choice)));
 const toggles = NAMES.map(name => element("label", {class: "toggle"}, element("input", {type: "checkbox", checked: true,
   change: event => { if (event.target.checked) hidden.delete(name); else hidden.add(name); drawCurves(axis.value); }}),
-  element("span", {style: `color:${look(name).colour}`}, `${look(name).dash ? "┄" : "━"} ${name}`)));
+  element("span", {style: `color:${look(name).colour}`}, `${look(name).key} ${name}`)));
 
 fill();
 const listed = [

@@ -161,7 +161,11 @@ def test_curves_are_drawn_on_given_axes_and_written_only_when_asked(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     found = compared(only=["DiDGD", "PerronD3GD"], seeds=1, steps=[0.1])
     figure = found.plot()
-    assert [panel.get_xlabel().split()[0] for panel in figure.axes] == ["iteration", "sent", "time"]
+    assert [panel.get_xlabel().split(" (")[0] for panel in figure.axes] == [
+        "iteration",
+        "sent over all links",
+        "processor time",
+    ]
     axes = Figure().subplots()
     assert found.plot(ax=axes, x="bytes") is axes
     assert axes.get_xlabel().startswith("sent over all links")
@@ -185,6 +189,16 @@ def test_a_line_that_leaves_the_picture_leaves_the_legend_its_room():
     runs = {name: [run(name, seed=seed, level=level) for seed in range(2)] for name, level in levels.items()}
     found = compare_figure.draw(replace(compared(), rows=rows, runs=runs), [".png"])  # a warning would be an error
     assert found[".png"].startswith(b"\x89PNG")
+
+
+def test_no_two_curves_look_alike():
+    rows = ranked([row(f"method {i}", [0.5] * 2) for i in range(40)])
+    rows[:0] = [replace(row(name, [0.5] * 2), status="yardstick") for name in ("one", "two")]
+    runs = {each.method: [run(each.method, seed=seed, level=0.5) for seed in range(2)] for each in rows}
+    panel = Figure().subplots()
+    replace(compared(), rows=rows, runs=runs).plot(ax=panel)
+    looks = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in panel.get_lines()}
+    assert len(looks) == len(panel.get_lines()) == 42
 
 
 def test_the_table_becomes_a_data_frame():
