@@ -1,4 +1,4 @@
-"""The table of docs/howto/torch.md on local optimizers: python -m docs.scripts.local_table (a minute or so)."""
+"""The table of docs/explanation/corrections.md on momentum and Adam: python -m docs.scripts.local_table (a minute)."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def main() -> None:
             x = np.tile(result.x.mean(axis=0), (AGENTS, 1))
             loss, gradient = problem.losses(x).mean(), np.linalg.norm(problem.gradients(x).mean(axis=0))
             rows.append(f"| {name} | {alpha:g} | {loss:.3f} | {gradient:.0e} | {problem.accuracies(x)[0]:.3f} |")
-    between.write("howto/torch.md", "local", "\n".join(rows))
+    between.write("explanation/corrections.md", "local", "\n".join(rows))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table of stacked networks in docs/howto/torch.md: ``python -m docs.scripts.modules_table``.
+"""The table of stacked networks in docs/howto/stacked.md: ``python -m docs.scripts.modules_table``.
 
 Gradients of many small networks, stacked in one vectorized call, against a loop over ordinary modules: ratios of the
 medians of interleaved repeats; below 1, stacking is faster.
@@ -70,7 +70,7 @@ def main() -> None:
         for place, dtype in enumerate((torch.float32, torch.float64)):
             cells = [f"{ratio(make, dtype, batch):.2f}" for batch in BATCHES]
             lines.append(f"| {'' if place else name} | {str(dtype).removeprefix('torch.')} | {' | '.join(cells)} |")
-    between.write("howto/torch.md", "modules", "\n".join(lines).replace("|  |", "| |"))
+    between.write("howto/stacked.md", "modules", "\n".join(lines).replace("|  |", "| |"))
 
 
 if __name__ == "__main__":

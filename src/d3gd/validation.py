@@ -259,7 +259,7 @@ def patience(what: str, operations: float, instead: str) -> None:
     Args:
         what: The computation: "a plan for 2,000 agents".
         operations: An upper bound of its floating-point operations.
-        instead: An alternative: "choose rule = 'local'".
+        instead: An alternative, that is not being done: "choose metropolis weights".
     """
     seconds = operations / _SPEED
     if seconds > PATIENCE:

@@ -17,8 +17,8 @@ NOTEBOOKS = {
 }
 
 
-def test_there_are_three():
-    assert set(NOTEBOOKS) == {"first-steps", "your-own-method", "pytorch"}
+def test_there_are_two():
+    assert set(NOTEBOOKS) == {"first-steps", "your-own-method"}
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

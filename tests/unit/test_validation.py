@@ -158,6 +158,30 @@ def test_long_plans_say_so_before_they_begin() -> None:
 
 
 @pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (
+            lambda: d3gd.topologies.fast_mixing(graphs.ring(6)),
+            'choose rule = "fixed", or metropolis weights',
+        ),
+        (lambda: _run(d3gd.FROST(step_size=0.1)), 'choose rule = "fixed", or metropolis weights'),
+        (lambda: _run(d3gd.PerronD3GD(step_size=0.1, rule="planned")), 'choose rule = "mixing"'),
+        (lambda: d3gd.topologies.refined(graphs.ring(6), np.eye(6)), "choose metropolis weights"),
+    ],
+    ids=["fast mixing", "mixing", "planned", "refined"],
+)
+def test_a_warning_advises_what_is_not_being_done(plan: Any, words: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("d3gd.validation.PATIENCE", 0.0)
+    with pytest.warns(PatienceWarning) as found:
+        plan()
+    assert str(found[-1].message).endswith(f"to save that, {words}")
+
+
+def _run(method: Any) -> None:
+    d3gd.run(method, graphs.ring(6), d3gd.problems.quadratic(agents=6, dim=2), iterations=40, metrics={})
+
+
+@pytest.mark.parametrize(
     "value", ["no", 0.5, 2, None, np.array([True, False]), object()], ids=lambda v: type(v).__name__
 )
 def test_a_flag_is_true_or_false(value: Any) -> None:

@@ -135,7 +135,7 @@ class Planned(Rule):
 
 
 def _planner(graph: Digraph, a0: Floats, depth: int | None = None) -> Planner:
-    return Planner(graph.n, graph.targets, graph.sources, a0, doublings=depth)
+    return Planner(graph.n, graph.targets, graph.sources, a0, doublings=depth, instead='choose rule = "mixing"')
 
 
 def _tellings(k: int, rounds: int) -> tuple[int, int]:

@@ -207,7 +207,8 @@ class Rounds:
         for peer in self.hub.sources():
             if place in peer.box:
                 continue
-            if peer.ended and not (self.waiting.exact and peer.ended == "completed"):  # then it still serves others
+            serves = self.waiting.exact and peer.ended == "completed" and place[0] <= peer.at  # and repeats messages
+            if peer.ended and not serves:
                 self._require_finished(peer)
             elif self._lost(peer, now) or (not self.waiting.exact and self._absent(peer, place, now)):
                 continue
@@ -231,7 +232,8 @@ class Rounds:
         if self.waiting.exact and peer.accepted:
             raise TransportError(
                 f"{peer.name} has ended at iteration {peer.at} ({peer.ended}), and with infinite patience nothing goes "
-                "on without it; see its log, and start it again with --resume, then this site"
+                "on without it; see its log, and start it again with --resume, then this site; in a program, take as "
+                "many steps at every site"
             )
 
     def _lost(self, peer: Peer, now: float) -> bool:

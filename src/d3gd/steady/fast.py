@@ -10,6 +10,7 @@ from d3gd.steady.planner import PLANNED_UP_TO, Planner
 from d3gd.weights import balanced
 
 _EVALUATIONS = 150  # made once, before the first iteration
+_INSTEAD = 'choose rule = "fixed", or metropolis weights'
 _LOWEST = -0.6  # real part of a mode: lower ones, which alternate, would leave little room for a correction's gain
 
 
@@ -28,7 +29,7 @@ def fast_weights(graph: Digraph, *, least: float = 0.8) -> Floats:
     a: Floats = balanced(graph).data
     if graph.n > PLANNED_UP_TO:
         return flow_weights(graph, a, least=least)
-    planner = Planner(graph.n, graph.targets, graph.sources, a, least=least)
+    planner = Planner(graph.n, graph.targets, graph.sources, a, least=least, instead=_INSTEAD)
     a = planner.plan(a, np.zeros((graph.n, 1)), np.ones(graph.n), 1.0, evaluations=_EVALUATIONS)
     lowest = float(modes(graph.matrix(a)).real.min(initial=0.0))
     stay = max(0.0, (_LOWEST - lowest) / (1 - lowest))

@@ -52,6 +52,7 @@ class Planner:
             decides if weights can cancel everything.
         doublings: Doublings of the noise sum, which has :math:`2^{\text{doublings}}` terms; by default enough to leave
             3 % of a deviation under the initial weights.
+        instead: What saves a long plan, for its warning.
     """
 
     n: int
@@ -63,6 +64,7 @@ class Planner:
     least: float = 0.8
     negligible: float = 1e-6
     doublings: int | None = None
+    instead: str = "choose metropolis weights"
 
     def plan(self, a: Floats, G: Floats, variance: Floats, step_size: float, *, evaluations: int = 20) -> Floats:
         """Return weights of lower cost than ``a``, by L-BFGS on logarithms of weights.
@@ -91,7 +93,7 @@ class Planner:
 
         noisy = self.depth if variance.any() else 0
         operations = min(options["maxfun"], _USUAL) * (10 * noisy + 8) * self.n**3
-        patience(f"weights planned for {self.n:,} agents", operations, 'choose rule = "mixing", or metropolis weights')
+        patience(f"weights planned for {self.n:,} agents", operations, self.instead)
         if G.shape[1] > self.n:
             G = np.transpose(np.linalg.qr(G.T, mode="r"))  # the same inner products in n coordinates
         found = minimize(self.cost, start, (G, variance, step_size), "L-BFGS-B", jac=True, options=dict(options))

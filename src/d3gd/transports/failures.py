@@ -60,7 +60,10 @@ def explained(
     if isinstance(late, MisfitError):
         return f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
     if silent and late.broken:
-        return f"the connection to {named(silent)} broke: killed, out of memory or failed; check its output{resume}"
+        return (
+            f"the connection to {named(silent)} broke: killed, out of memory, failed, or done with fewer steps; check "
+            f"its output{resume}"
+        )
     if silent:
         return (
             f"no message from {named(silent)} for {_rounded(waited)} s: ended, hanging, very slow, or done with fewer "

@@ -273,6 +273,22 @@ def test_the_optimizer_trains_between_sites_as_on_ranks(tmp_path):
         assert np.array_equal(found[name], expected[agent]), name
 
 
+def test_a_site_that_others_need_and_that_is_done_with_fewer_steps_is_told(tmp_path):
+    require("torch")
+    import d3gd.torch as _  # noqa: F401
+
+    files = folders(tmp_path, algorithm='kind = "DiDGD"\nstep_size = 0.1', iterations=6, more="patience = inf")
+
+    def site(name):
+        with d3gd.sites.connect(files[name]) as network:
+            optimized(network, steps=3 if name == "c" else 6)
+
+    found = together({name: lambda name=name: site(name) for name in files})
+    assert "c has ended at iteration 2 (completed), and with infinite patience nothing goes on" in str(found["a"])
+    assert "a has ended at iteration 3 (failed)" in str(found["b"])
+    assert found["c"] is None
+
+
 def test_a_gradient_that_is_not_finite_stops_its_agent_before_it_reaches_another():
     require("torch")
     from d3gd.transports.threads import on_threads
