@@ -44,6 +44,8 @@ RARE, FEW = "PerronD3GD, momentum, H = 8", "PerronD3GD, momentum, H = 8, int8"
 STEERED, OWN = "PerronD3GD, momentum, H = 8, steered", "PerronD3GD, momentum at every agent"
 
 ADAM, QG_ADAM, CENTRAL_ADAM = d3gd.AdamW(weight_decay=0.0), "quasi-global Adam", "all data in one place, Adam"
+RARE_ADAM, FEW_ADAM = "quasi-global Adam, H = 8", "quasi-global Adam, H = 8, int8"
+HALF_ADAM = "quasi-global Adam, H = 4, int4"
 
 GRAPHS: Mapping[str, Callable[[int], d3gd.Digraph]] = {
     "directed": lambda seed: d3gd.graphs.erdos_renyi(AGENTS, 0.3, seed=seed),
@@ -107,6 +109,12 @@ def _rarely(step: float, *, steered: bool = False) -> Algorithm[Any]:
     return d3gd.Local(method=d3gd.PerronD3GD(step_size=step, momentum=0.5), every=8, steered=steered)
 
 
+def _rarely_adam(step: float, every: int = 8, compress: str | None = None) -> Algorithm[Any]:
+    method = d3gd.QGAdam(step_size=step, scales_every=5 if compress else 1)
+    local = d3gd.Local(method=method, every=every, steered=False)
+    return d3gd.Compressed(method=local, compress=compress) if compress else local
+
+
 METHODS: Mapping[str, Method] = {
     ALONE: Method(lambda step: _with_momentum(Alone(step_size=step))),
     "Di-DGD": Method(lambda step: d3gd.DiDGD(step_size=step)),
@@ -115,6 +123,9 @@ METHODS: Mapping[str, Method] = {
     "Push-Pull": Method(lambda step: d3gd.PushPull(step_size=step)),
     "quasi-global momentum": Method(lambda step: d3gd.QGMomentum(step_size=step)),
     QG_ADAM: Method(lambda step: d3gd.QGAdam(step_size=step)),
+    RARE_ADAM: Method(_rarely_adam, every=8),
+    FEW_ADAM: Method(lambda step: _rarely_adam(step, 8, "int8"), every=8),
+    HALF_ADAM: Method(lambda step: _rarely_adam(step, 4, "int4"), every=4),
     PLAIN: Method(lambda step: d3gd.PerronD3GD(step_size=step)),
     OWN: Method(lambda step: _with_momentum(d3gd.PerronD3GD(step_size=step))),
     MOMENTUM: Method(lambda step: d3gd.PerronD3GD(step_size=step, momentum=0.9)),
@@ -181,7 +192,7 @@ class Trial:
             d3gd.graphs.complete(AGENTS) if method.everyone else GRAPHS[self.graph](self.seed),
             problem,
             iterations=self.epochs * EPOCH // method.every,
-            every=EPOCH // method.every,
+            every=EPOCH // method.every * (1 if self.on == "test" else self.epochs),  # tuning looks at the end alone
             seed=self.seed,
             dtype="float32",
             metrics={name: METRICS[name] for name in ("accuracy", "accuracy_worst", "bytes")}

@@ -18,6 +18,8 @@ from studies.fashion.plan import (
     EPOCH,
     EPOCHS,
     FEW,
+    FEW_ADAM,
+    HALF_ADAM,
     METHODS,
     MOMENTUM,
     QG_ADAM,
@@ -75,11 +77,12 @@ def test_all_data_in_one_place_with_adam_is_adam_on_the_mean():
 
 
 def test_the_page_says_what_is_met_and_which_step_is_at_an_end_of_the_grid():
-    steps = {CENTRAL: 0.1, CENTRAL_ADAM: 0.1, MOMENTUM: STEPS[0], QG_ADAM: 0.1, FEW: 0.1}
-    ends = {CENTRAL: 0.9, CENTRAL_ADAM: 0.9, MOMENTUM: 0.893, QG_ADAM: 0.888, FEW: 0.85}
-    runs = [run(name, steps[name], ends[name], sent=1e6 if name == FEW else 3e7) for name in steps]
+    ends = {CENTRAL: 0.9, CENTRAL_ADAM: 0.9, MOMENTUM: 0.893, QG_ADAM: 0.888, FEW: 0.85, FEW_ADAM: 0.89, HALF_ADAM: 0.8}
+    steps = {name: STEPS[0] if name == MOMENTUM else 0.1 for name in ends}
+    runs = [run(name, steps[name], ends[name], sent=1e6 if "int" in name else 3e7) for name in ends]
     page = written(runs, runs)
     assert f"At an end of the grid: {MOMENTUM}." in page
     assert "0.7 points behind all data in one place at epochs 3 to 6 (target: 1, met)" in page
-    assert "quasi-global Adam at most 1.2 points behind all data in one place, Adam (target: 1, not met)" in page
+    assert "1.2 points behind all data in one place, Adam at epochs 3 to 6 (target: 1, not met)" in page
     assert "ends 5.0 points behind all data in one place (target: 2, not met), with 1/30 of the bytes" in page
+    assert f"{FEW_ADAM}, ends 1.0 points behind all data in one place, Adam (target: 2, met)" in page
