@@ -29,7 +29,7 @@ from d3gd.arrays import Array, Floats
 from d3gd.distributed.inbox import Inbox
 from d3gd.network import Network
 from d3gd.rules.base import Now, Rule, Use
-from d3gd.rules.gain import Gain, gain_under, require_stable
+from d3gd.rules.gain import Gain, gain_under, lazier, require_stable
 from d3gd.rules.scale import Averaged
 from d3gd.spectrum import perron
 from d3gd.state import PerAgent, PerEdge, Scalar
@@ -74,7 +74,9 @@ class Failing(Rule):
     def init(self, net: Network, x0: Floats) -> FailingState:
         """Discover the network, choose weights, and begin to measure."""
         found = net.survey()
-        a = fast_weights(found.graph) if self.mixing else found.a0
+        a = found.a0
+        if self.mixing:
+            a = lazier(found.graph, fast_weights(found.graph), self.momentum, corrected=self.corrected)
         A = found.graph.matrix(a)
         gain = min(_GAIN, _SHARE * gain_under(A).last) if self.corrected else 0.0
         require_stable(A, Gain(gain, gain), self.momentum)

@@ -8,7 +8,7 @@ from d3gd.digraph import Digraph
 from d3gd.distributed.coding import damped
 from d3gd.network import Network
 from d3gd.rules.base import Rule, Use
-from d3gd.rules.gain import Gain, gain_under, require_stable
+from d3gd.rules.gain import Gain, gain_under, lazier, require_stable
 from d3gd.spectrum import perron
 from d3gd.state import Common
 from d3gd.steady.fast import fast_weights
@@ -52,7 +52,9 @@ class Fixed(Rule):
     def init(self, net: Network, x0: Floats) -> Known:
         """Discover the network, and choose weights for it."""
         found = net.survey()
-        a = fast_weights(found.graph) if self.mixing else found.a0
+        a = found.a0
+        if self.mixing:
+            a = lazier(found.graph, fast_weights(found.graph), self.momentum, corrected=self.corrected)
         return known(found.graph, a, corrected=self.corrected, damping=net.damping, momentum=self.momentum)
 
     def use(self, net: Network, s: Known, k: int) -> Use:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from d3gd.arrays import CSR, Floats
+from d3gd.digraph import Digraph
 from d3gd.errors import SettingsError
 from d3gd.spectrum import modes, second_within, spectral_gap
 from d3gd.state import Scalar
@@ -32,7 +33,7 @@ _SHARE = 0.8  # of the bound, at most: the rest is left for gradients that diffe
 _TRIED = 40  # gains
 _EQUAL = 1e-3  # relative difference of rates that does not count
 _MOST = 1.0  # as in exact diffusion, where it is the best for symmetric weights
-_NOISE = 0.05  # more noise than without a correction that may pass in the long run
+_NOISE = 0.05  # more noise than without a correction that may pass in the long run, without momentum
 _ENOUGH = 0.05  # the gain that is kept in any case: on slow networks, following matters more than noise ...
 _ENOUGH_SHARE = 0.5  # ... but not more than this share of the bound
 _LAGGING = 0.5  # of the damping under compression, as the gain
@@ -41,6 +42,7 @@ _MODES_UP_TO = 600  # agents: above, only the largest modulus of the modes is kn
 _RADII = (0.5, 0.6, 0.7, 0.8, 0.9)  # of the modes of large networks, tried before their gap is computed
 _ANGLES = 360
 _ROUNDING = 1e-6  # above one, in the factor of a mode that neither grows nor decays
+_STAYS = tuple(0.05 * i for i in range(11))  # shares of their weights that agents may give to themselves instead
 _DIGITS = 3  # so that rounding on different machines gives equal gains
 
 
@@ -75,8 +77,9 @@ def gain_under(A: CSR, momentum: float = 0.0) -> Gain:
 
     Under the first gain the slowest mode decays fastest, over :math:`\gamma h \in \{0, 1\}`; it is at most 0.8 of the
     bound, and 1. Under the last one the variance from noise is 5 % larger than without correction; it is not reduced
-    below 0.05 or half of the bound, whichever is smaller. For a large network, every mode counts as being on the
-    circle of radius :math:`|\lambda_2|`, at the worst angle.
+    below 0.05 or half of the bound, whichever is smaller. A momentum :math:`\theta` makes the mean model move
+    :math:`1 / (1 - \theta)` times as far in a step, which corrections must follow: then that many times 5 % may pass.
+    For a large network, every mode counts as being on the circle of radius :math:`|\lambda_2|`, at the worst angle.
     """
     if A.shape[0] == 1:
         return Gain(0.0, 0.0)
@@ -84,7 +87,35 @@ def gain_under(A: CSR, momentum: float = 0.0) -> Gain:
     limit = float(bound(mu).min())
     first = _fastest(mu, min(_MOST, _SHARE * limit), momentum)
     enough = min(first, _ENOUGH, _ENOUGH_SHARE * limit)
-    return Gain(_rounded(first), _rounded(max(_quiet(mu, first), enough)))
+    return Gain(_rounded(first), _rounded(max(_quiet(mu, first, momentum), enough)))
+
+
+def lazier(graph: Digraph, a: Floats, momentum: float, *, corrected: bool) -> Floats:
+    r"""Return weights under which agents agree faster with a momentum of the models: :math:`(1 - \sigma) A + \sigma I`.
+
+    A momentum lets modes that alternate ring: with 0.9, a difference of :math:`\mu = -0.6` keeps 0.96 of its size in an
+    iteration, and hardly any gain is stable. More weight on themselves takes agents away from there. Of
+    :math:`\sigma = 0, 0.05, \dots, 0.5` it is the one under which the slowest mode decays fastest. Of large networks, the
+    modes are not known, and weights stay as they are.
+
+    Args:
+        graph: The network.
+        a: The weights over its edges.
+        momentum: That of the models.
+        corrected: Whether there is a correction.
+    """
+    if not momentum or not 1 < graph.n <= _MODES_UP_TO:
+        return a
+    known = modes(graph.matrix(a))
+
+    def slowest(stay: float) -> float:
+        mu = (1 - stay) * known + stay
+        beta = _fastest(mu, min(_MOST, _SHARE * float(bound(mu).min())), momentum) if corrected else 0.0
+        return float(decay(mu, beta, momentum).max())
+
+    stay = min(_STAYS, key=slowest)
+    lazy: Floats = (1 - stay) * a + stay * (graph.sources == graph.targets)
+    return lazy
 
 
 def require_stable(A: CSR, gain: Gain, momentum: float) -> None:
@@ -108,18 +139,20 @@ def bound(mu: Modes) -> Floats:
     return limits
 
 
-def passed(mu: Modes, beta: float) -> Floats:
+def passed(mu: Modes, beta: float, momentum: float = 0.0) -> Floats:
     r"""Return the variance of each mode of the models, per unit of variance in what agents send.
 
     With :math:`u = \gamma v` the mode follows :math:`x^+ = \mu (x - u - \eta)`,
-    :math:`u^+ = u + \beta (1 - \mu) (x - u - \eta)`; its covariance solves a 2 x 2 Lyapunov equation.
+    :math:`u^+ = u + \beta (1 - \mu) (x - u - \eta)`; its covariance solves a 2 x 2 Lyapunov equation, or 3 x 3 with
+    momentum.
     """
-    M = np.empty((len(mu), 2, 2), dtype=complex)
-    M[:, 0, 0], M[:, 0, 1] = mu, -mu
-    M[:, 1, 0], M[:, 1, 1] = beta * (1 - mu), 1 - beta * (1 - mu)
-    q = M[:, :, 0]
-    Q = np.einsum("mi,mj->mij", q, q.conj()).reshape(-1, 4, 1)
-    system = np.eye(4) - np.einsum("mij,mkl->mikjl", M, M.conj()).reshape(-1, 4, 4)
+    M = _iterated(mu, beta, momentum)
+    noise = -M[:, :, 0]
+    if momentum:
+        noise[:, 2] += 1 / 2  # momentum observes x, not what is sent
+    size = M.shape[1] ** 2
+    Q = np.einsum("mi,mj->mij", noise, noise.conj()).reshape(-1, size, 1)
+    system = np.eye(size) - np.einsum("mij,mkl->mikjl", M, M.conj()).reshape(-1, size, size)
     variance: Floats = np.linalg.solve(system, Q)[:, 0, 0].real
     return variance
 
@@ -136,20 +169,26 @@ def decay(mu: Modes, beta: float, momentum: float = 0.0) -> Floats:
 
 
 def _flat(mu: Modes, beta: float, momentum: float, curvature: float = 0.0) -> Floats:
-    r"""Return the factor of each mode under momentum, where :math:`\gamma h` is ``curvature``.
+    r"""Return the factor of each mode under momentum, where :math:`\gamma h` is ``curvature``."""
+    factors: Floats = np.abs(np.linalg.eigvals(_iterated(mu, beta, momentum, curvature))).max(axis=1)
+    return factors
 
-    With :math:`u = \gamma v` and :math:`w = \gamma q`, a message is :math:`(1 - \gamma h) x - u - \theta w`, and w
-    becomes :math:`(w + x - x^+) / 2`. Without gain there is no u.
+
+def _iterated(mu: Modes, beta: float, momentum: float, curvature: float = 0.0) -> Modes:
+    r"""Return the matrix of an iteration for each mode of x, :math:`u = \gamma v` and, with momentum, :math:`w = \gamma q`.
+
+    A message is :math:`(1 - \gamma h) x - u - \theta w`, and w becomes :math:`(w + x - x^+) / 2`. Without gain, u stays
+    zero.
     """
-    sent = np.array([1 - curvature, -1, -momentum])
-    M = np.zeros((len(mu), 3, 3), dtype=complex)
+    sent = np.array([1 - curvature, -1, -momentum] if momentum else [1 - curvature, -1])
+    M = np.zeros((len(mu), len(sent), len(sent)), dtype=complex)
     M[:, 0] = mu[:, None] * sent
     M[:, 1] = beta * (1 - mu)[:, None] * sent
     M[:, 1, 1] += 1 if beta else 0
-    M[:, 2] = -M[:, 0] / 2
-    M[:, 2, (0, 2)] += 1 / 2
-    factors: Floats = np.abs(np.linalg.eigvals(M)).max(axis=1)
-    return factors
+    if momentum:
+        M[:, 2] = -M[:, 0] / 2
+        M[:, 2, (0, 2)] += 1 / 2
+    return M
 
 
 def _modes(A: CSR) -> Modes:
@@ -168,15 +207,16 @@ def _fastest(mu: Modes, most: float, momentum: float) -> float:
     return float(gains[np.argmax(rates >= rates.max() - _EQUAL * abs(rates.max()))])
 
 
-def _quiet(mu: Modes, first: float) -> float:
+def _quiet(mu: Modes, first: float, momentum: float) -> float:
     """Return the largest gain up to ``first`` under which little more noise passes than without a correction."""
-    allowed = (1 + _NOISE) * float(np.sum(np.abs(mu) ** 2 / (1 - np.abs(mu) ** 2)))
+    alone = np.abs(mu) ** 2 / (1 - np.abs(mu) ** 2) if not momentum else passed(mu, 0.0, momentum)
+    allowed = (1 + _NOISE / (1 - momentum)) * float(np.sum(alone))
     low, high = 0.0, first
-    if passed(mu, first).sum() <= allowed:
+    if passed(mu, first, momentum).sum() <= allowed:
         return first
     for _ in range(20):
         middle = (low + high) / 2
-        low, high = (middle, high) if passed(mu, middle).sum() <= allowed else (low, middle)
+        low, high = (middle, high) if passed(mu, middle, momentum).sum() <= allowed else (low, middle)
     return low
 
 

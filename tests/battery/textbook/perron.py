@@ -35,7 +35,10 @@ def gains(A, momentum=0.0):
         total = 0.0
         for m in mu:
             M = np.array([[m, -m], [beta * (1 - m), 1 - beta * (1 - m)]])
-            total += solve_discrete_lyapunov(M, np.outer(M[:, 0], M[:, 0].conj()))[0, 0].real
+            eta = M[:, 0]
+            if momentum:
+                M, eta = _moving(m, beta, 0), np.array([m, beta * (1 - m), -m / 2])
+            total += solve_discrete_lyapunov(M, np.outer(eta, eta.conj()))[0, 0].real
         return total
 
     def slowest(beta):
@@ -50,13 +53,15 @@ def gains(A, momentum=0.0):
         columns = []
         for x, u, w in np.eye(3):
             sent = x - c * x - u - momentum * w
-            columns.append([m * sent, u + beta * (1 - m) * sent, (w + x - m * sent) / 2])
+            columns.append([m * sent, (u if beta else 0) + beta * (1 - m) * sent, (w + x - m * sent) / 2])
         return np.array(columns).T
 
     limit = _largest(stable, 8.0)
     rates = {beta: 1 - slowest(beta) for beta in min(1.0, 0.8 * limit) * np.arange(1, 41) / 40}
-    first = max(beta for beta, rate in rates.items() if rate >= 0.999 * max(rates.values()))
-    allowed = 1.05 * np.sum(np.abs(mu) ** 2 / (1 - np.abs(mu) ** 2))
+    best = max(rates.values())
+    first = max(beta for beta, rate in rates.items() if rate >= best - 0.001 * abs(best))
+    alone = noise(0.0) if momentum else np.sum(np.abs(mu) ** 2 / (1 - np.abs(mu) ** 2))
+    allowed = (1 + 0.05 / (1 - momentum)) * alone
     quiet = first if noise(first) <= allowed else _largest(lambda beta: noise(beta) <= allowed, first)
     return float(f"{first:.3g}"), float(f"{max(quiet, min(first, 0.05, 0.5 * limit)):.3g}")
 
