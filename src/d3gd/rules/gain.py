@@ -95,8 +95,8 @@ def lazier(graph: Digraph, a: Floats, momentum: float, *, corrected: bool) -> Fl
 
     A momentum lets modes that alternate ring: with 0.9, a difference of :math:`\mu = -0.6` keeps 0.96 of its size in an
     iteration, and hardly any gain is stable. More weight on themselves takes agents away from there. Of
-    :math:`\sigma = 0, 0.05, \dots, 0.5` it is the one under which the slowest mode decays fastest. Of large networks, the
-    modes are not known, and weights stay as they are.
+    :math:`\sigma = 0, 0.05, \dots, 0.5` it is the one under which the slowest mode decays fastest. Modes of large
+    networks are not known, and their weights stay as they are.
 
     Args:
         graph: The network.
@@ -175,10 +175,10 @@ def _flat(mu: Modes, beta: float, momentum: float, curvature: float = 0.0) -> Fl
 
 
 def _iterated(mu: Modes, beta: float, momentum: float, curvature: float = 0.0) -> Modes:
-    r"""Return the matrix of an iteration for each mode of x, :math:`u = \gamma v` and, with momentum, :math:`w = \gamma q`.
+    r"""Return the matrix of an iteration for each mode: of x, :math:`\gamma v` and, with momentum, :math:`\gamma q`.
 
-    A message is :math:`(1 - \gamma h) x - u - \theta w`, and w becomes :math:`(w + x - x^+) / 2`. Without gain, u stays
-    zero.
+    A message is :math:`(1 - \gamma h) x - u - \theta w` with :math:`w = \gamma q`, and w becomes
+    :math:`(w + x - x^+) / 2`. Without gain, u stays zero.
     """
     sent = np.array([1 - curvature, -1, -momentum] if momentum else [1 - curvature, -1])
     M = np.zeros((len(mu), len(sent), len(sent)), dtype=complex)
