@@ -24,7 +24,7 @@ RANKS = 3
 
 @pytest.fixture
 def small_slices(monkeypatch):
-    for name in ("_WHOLE", "_SLICE"):
+    for name in ("_WHOLE", "_SLICE", "_READ"):
         monkeypatch.setattr(slices, name, 7)
 
 
@@ -55,7 +55,7 @@ def trained(transport, algorithm, *, steps=5, local=None, every=1, dtype=torch.f
 def test_slices_are_the_whole(name, dtype, every, monkeypatch):
     ends = []
     for size in (1 << 19, 7):
-        for limit in ("_WHOLE", "_SLICE"):
+        for limit in ("_WHOLE", "_SLICE", "_READ"):
             monkeypatch.setattr(slices, limit, size)
         runs = on_threads(RANKS, lambda rank: trained(rank, METHODS[name], dtype=dtype, every=every))
         ends.append([(vector, opt.state_dict()) for vector, opt in runs])

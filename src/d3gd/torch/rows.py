@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def is_finite(numbers: Any) -> bool:
     if isinstance(numbers, DeviceRows):
         numbers = numbers.tensor
     lib = torch if isinstance(numbers, torch.Tensor) else np
-    return bool(lib.isfinite(numbers.sum())) or bool(lib.isfinite(numbers).all())
+    return isfinite(numbers.sum()) or bool(lib.isfinite(numbers).all())
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,7 @@ from d3gd.state import flatten, restore
 _WHOLE = 1 << 18  # numbers up to which a model is stepped whole: it keeps its values if a step fails
 _SLICE = 1 << 20  # numbers below which another message costs more than memory for a longer one
 _SLICES = 4  # of a model, about
+_READ = 1 << 14  # numbers of a tensor that cost more to copy than another call to step them by themselves
 
 
 def bounds(algorithm: Algorithm[Any], net: Network, sizes: Sequence[int]) -> list[int] | None:
@@ -44,6 +45,22 @@ def bounds(algorithm: Algorithm[Any], net: Network, sizes: Sequence[int]) -> lis
         if size >= _SLICE or end - cuts[-1] > most:
             cuts += np.linspace(begin, end if size >= _SLICE else begin, -(-size // most) + 1).astype(int).tolist()
     return sorted({*cuts, dim})
+
+
+def seams(sizes: Sequence[int]) -> list[int]:
+    """Return where a large model is cut for steps that send nothing, and its end: every large tensor by itself.
+
+    Gradients are then read in place.
+
+    Args:
+        sizes: The number of numbers of each tensor.
+    """
+    cuts, end = [0], 0
+    for size in sizes:
+        begin, end = end, end + size
+        if size >= _READ:
+            cuts += [begin, end]
+    return sorted({*cuts, end})
 
 
 def sums(row: Floats, cuts: list[int]) -> list[float]:

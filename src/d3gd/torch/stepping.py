@@ -61,7 +61,8 @@ class Steps:
         self._require_state(algorithm, "init")
         self._every, self._steered = every, steered
         self._cuts = slices.bounds(algorithm, net, model.sizes) if model.sliced else None
-        self._inside = net if self._cuts is None else cast(Network, slices.Sliced(net))  # between exchanges
+        self._seams = slices.seams(model.sizes)  # between exchanges
+        self._inside = net if self._cuts is None else cast(Network, slices.Sliced(net))
         self._torn = False
         self._keep(self.memory)
 
@@ -99,7 +100,7 @@ class Steps:
             self._model.share(self.point.copy())
         else:
             self._model.share(self.point)
-            self._sums = slices.sums(self.point, self._cuts)
+            self._sums = self._cuts, slices.sums(self.point, self._cuts)
 
     def require_untouched(self, groups: Sequence[dict[str, Any]], *, thorough: bool) -> None:
         """Raise an error if other code has changed the parameters since the last step.
@@ -112,7 +113,8 @@ class Steps:
 
     def _is_same(self, row: Floats) -> bool:
         if self._cuts is not None:
-            return slices.sums(row, self._cuts) == self._sums
+            cuts, sums = self._sums
+            return slices.sums(row, cuts) == sums
         return np.array_equal(row, self.point) or np.array_equal(row, self.point, equal_nan=True)
 
     def require_whole(self) -> None:
@@ -182,8 +184,8 @@ class Steps:
 
         if isinstance(self._source, Local):  # it moves the parameters and puts them back: not while they are sent
             direction(None, 0, 0)
-        self.memory, self._sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
-        self._torn = False
+        self.memory, sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
+        self._sums, self._torn = (cuts, sums), False
         self._model.write(self.point)
 
     def _take_local(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
@@ -212,13 +214,14 @@ class Steps:
             memory, x = local.follow(self.memory, x, g.whole())
             require_finite(is_finite(x), local.k)
             return memory, x
-        self._sums = []
-        for first, last, part in slices.pieces(self.memory, self._cuts):
+        sums = []
+        for first, last, part in slices.pieces(self.memory, self._seams):
             here = x[:, first:last]
             after, new = local.follow(part, here, g.part(first, last))
-            self._sums.append(slices.finite_sum(new, local.k))
+            sums.append(slices.finite_sum(new, local.k))
             slices.put(new, here)
             slices.put_all(after, part)
+        self._sums = self._seams, sums
         return self.memory, x
 
     def _exchanged(self, local: Between, memory: Any, x: Floats) -> tuple[Any, Floats]:
@@ -232,6 +235,7 @@ class Steps:
         def direction(part: Any, first: int, last: int) -> Floats:
             return local.mean(part, x[:, first:last])
 
-        memory, self._sums = slices.step(algorithm, self._net, memory, k, direction, self._cuts)
+        memory, sums = slices.step(algorithm, self._net, memory, k, direction, self._cuts)
+        self._sums = self._cuts, sums
         x[...] = algorithm.point(memory)
         return memory, x
