@@ -14,7 +14,7 @@ from d3gd.runs.outputs import claim
 from d3gd.runs.trials import run_missing, stored
 from studies import command
 from studies.fashion.plan import CELLS, EPOCHS, METHODS, STEPS, TUNING_EPOCHS, TUNING_SEEDS, Trial
-from studies.fashion.report import figure, tuned, written
+from studies.fashion.report import figure, lines, tuned, written
 
 
 def tuning(methods: Sequence[str]) -> list[Trial]:
@@ -53,6 +53,7 @@ def study(given: argparse.Namespace) -> None:
     trials = run(tuning(list(METHODS)), given.data, out, given.jobs, "Tuning")
     runs = run(reported(tuned(trials), cells, given.seeds), given.data, out, given.jobs, "Training")
     write_atomically(out / "fashion.md", written(trials, runs).encode())
+    write_atomically(out / "runs.csv", lines([*trials, *runs]).encode())
     figure(runs, out / "fashion.png")
     print(f"written to {out / 'fashion.md'}")
 
@@ -62,7 +63,7 @@ def main(args: list[str] | None = None) -> int:
     parser = command.options(
         "studies.fashion",
         "Train a small convolutional network on Fashion-MNIST over 16 agents with label skew, by every method with its "
-        "own tuned step size. Writes a page with tables and a figure.",
+        "own tuned step size. Writes a page with tables, a figure, and all runs as CSV.",
         out="fashion",
     )
     parser.add_argument(

@@ -1,7 +1,9 @@
 """The study on Fashion-MNIST in tables and a figure; every number is computed from the trials."""
 
+import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +83,12 @@ def written(trials: Sequence[Run], runs: Sequence[Run]) -> str:
         f"images after {TUNING_EPOCHS} epochs, on the directed graph with alpha = 0.1: the best in the worse of "
         f"{len(TUNING_SEEDS)} other seeds. "
         f"At an end of the grid: {', '.join(edge) or 'none'}.",
-        "`python -m studies.fashion --out fashion` makes this page. *Momentum* is 0.9. That of PerronD3GD is "
-        "quasi-global; with H = 8 local steps per exchange it is 0.5, and corrections act with the exchange, or also "
-        "in local steps (*steered*). In local steps of quasi-global Adam the momentum steers and corrections act with "
-        "the exchange; where messages are compressed, scales travel with every fifth. *At every agent*, and where "
-        "training is local or centralized, it is that of SGD. *All data in one place* averages all agents' gradients "
-        "in every step: the same samples.",
+        "`python -m studies.fashion --out fashion` makes this page; all runs are in `runs.csv`.",
+        "*Momentum* is 0.9. That of PerronD3GD is quasi-global; with H = 8 local steps per exchange it is 0.5, and "
+        "corrections act with the exchange, or also in local steps (*steered*). In local steps of quasi-global Adam "
+        "the momentum steers and corrections act with the exchange; where messages are compressed, scales travel with "
+        "every fifth. *At every agent*, and where training is local or centralized, it is that of SGD. *All data in "
+        "one place* averages all agents' gradients in every step: the same samples.",
         "![Accuracy against epochs and bytes](fashion.png)",
     ]
     missing = [f"{graph}, {alpha}" for graph, alpha in CELLS if (graph, alpha) not in cells]
@@ -140,6 +142,21 @@ def _behind(methods: Mapping[str, Mapping[str, Floats]], method: str, other: str
 
 def _verdict(target: str, met: bool) -> str:
     return f"target: {target}, {'met' if met else 'not met'}"
+
+
+def lines(runs: Sequence[Run]) -> str:
+    """Return all runs as CSV, a line for each record; bytes are those of all agents."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = ("accuracy", "accuracy_worst", "accuracy_of_mean", "bytes")
+    writer.writerow(["method", "graph", "alpha", "step", "seed", "images", "status", "epoch", *columns])
+    for run in runs:
+        trial = Trial(**run["trial"])
+        between = 1 if trial.on == "test" else trial.epochs  # records
+        head = [trial.method, trial.graph, trial.alpha, trial.step, trial.seed, trial.on, run["status"]]
+        for record, values in enumerate(zip(*(run[name] for name in columns), strict=True)):
+            writer.writerow([*head, record * between, *values])
+    return text.getvalue()
 
 
 def figure(runs: Sequence[Run], out: Path) -> None:

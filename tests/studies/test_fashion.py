@@ -1,5 +1,6 @@
 """The study on Fashion-MNIST: its methods and its sentences."""
 
+import csv
 from dataclasses import asdict
 
 import numpy as np
@@ -26,7 +27,7 @@ from studies.fashion.plan import (
     STEPS,
     Trial,
 )
-from studies.fashion.report import tuned, written
+from studies.fashion.report import lines, tuned, written
 
 
 def run(method, step=0.1, end=0.5, *, status="completed", seed=0, sent=1e6):
@@ -86,3 +87,11 @@ def test_the_page_says_what_is_met_and_which_step_is_at_an_end_of_the_grid():
     assert "1.2 points behind all data in one place, Adam at epochs 3 to 6 (target: 1, not met)" in page
     assert "ends 5.0 points behind all data in one place (target: 2, not met), with 1/30 of the bytes" in page
     assert f"{FEW_ADAM}, ends 1.0 points behind all data in one place, Adam (target: 2, met)" in page
+
+
+def test_other_tools_can_read_all_runs():
+    table = list(csv.DictReader(lines([run("SGP", end=0.8), run("SGP", seed=1, status="diverged")]).splitlines()))
+    assert len(table) == 2 * (EPOCHS + 1)
+    assert table[EPOCHS]["epoch"] == str(EPOCHS)
+    assert float(table[EPOCHS]["accuracy"]) == 0.8
+    assert [row["status"] for row in table[:: EPOCHS + 1]] == ["completed", "diverged"]
