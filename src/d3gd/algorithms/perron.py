@@ -63,7 +63,7 @@ class PerronD3GD(Algorithm[PerronState]):
     differences between agents with :math:`\gamma` alone. The momentum of an agent's own gradients
     (:class:`d3gd.Momentum`) would carry their difference to those of others :math:`1 / (1 - \mu)` times as far. At
     rest q is zero, so that the limit is the same. Where models would overshoot from one iteration to the next, as on a
-    torus or a star, agents put more weight on themselves (:func:`d3gd.rules.gain.lazier`). On long one-way cycles it is
+    torus or a star, agents put more weight on themselves (:mod:`d3gd.rules.mixing`). On long one-way cycles it is
     unstable, and refused.
 
     Where messages may fail, :math:`\pi_i` is measured and the correction leaks, so that the method stays unbiased

@@ -151,5 +151,5 @@ def require_undamped(net: "Network", method: str) -> None:
     if net.damping < 1:
         raise SettingsError(
             f"{method} corrects at once what it hears, which is unstable if copies lag behind, as under a compressor "
-            'with damping; use "int8" or "bf16", or PerronD3GD, whose gain follows the damping'
+            'with damping; use "int8", "int4" or "bf16", or PerronD3GD, whose gain follows the damping'
         )

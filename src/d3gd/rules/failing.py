@@ -29,11 +29,11 @@ from d3gd.arrays import Array, Floats
 from d3gd.distributed.inbox import Inbox
 from d3gd.network import Network
 from d3gd.rules.base import Now, Rule, Use
-from d3gd.rules.gain import Gain, gain_under, lazier, require_stable
+from d3gd.rules.gain import Gain, gain_under, require_stable
+from d3gd.rules.mixing import mixing_weights
 from d3gd.rules.scale import Averaged
 from d3gd.spectrum import perron
 from d3gd.state import PerAgent, PerEdge, Scalar
-from d3gd.steady.fast import fast_weights
 
 _GAIN = 0.02  # at most: the larger, the wider the random walk
 _SHARE = 0.5  # of the last gain where every message arrives: failures slow mixing down
@@ -74,9 +74,7 @@ class Failing(Rule):
     def init(self, net: Network, x0: Floats) -> FailingState:
         """Discover the network, choose weights, and begin to measure."""
         found = net.survey()
-        a = found.a0
-        if self.mixing:
-            a = lazier(found.graph, fast_weights(found.graph), self.momentum, corrected=self.corrected)
+        a = mixing_weights(found.graph, self.momentum, _GAIN * self.corrected) if self.mixing else found.a0
         A = found.graph.matrix(a)
         gain = min(_GAIN, _SHARE * gain_under(A).last) if self.corrected else 0.0
         require_stable(A, Gain(gain, gain), self.momentum)

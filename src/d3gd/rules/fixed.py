@@ -8,10 +8,10 @@ from d3gd.digraph import Digraph
 from d3gd.distributed.coding import damped
 from d3gd.network import Network
 from d3gd.rules.base import Rule, Use
-from d3gd.rules.gain import Gain, gain_under, lazier, require_stable
+from d3gd.rules.gain import Gain, gain_under, require_stable
+from d3gd.rules.mixing import mixing_weights
 from d3gd.spectrum import perron
 from d3gd.state import Common
-from d3gd.steady.fast import fast_weights
 
 
 class Known(NamedTuple):
@@ -30,8 +30,8 @@ def known(graph: Digraph, a: Floats, *, corrected: bool = True, damping: float =
     """Return what follows from weights over all edges, damped if messages are compressed."""
     a = damped(a, graph.self_loops, damping)
     A = graph.matrix(a)
-    gain = gain_under(A, momentum).under(damping) if corrected else Gain(0.0, 0.0)
-    require_stable(A, gain, momentum)
+    gain = gain_under(A, momentum).under(damping, momentum) if corrected else Gain(0.0, 0.0)
+    require_stable(A, gain, momentum, damping)
     return Known(a=a, pi=perron(A), gain=gain)
 
 
@@ -52,9 +52,8 @@ class Fixed(Rule):
     def init(self, net: Network, x0: Floats) -> Known:
         """Discover the network, and choose weights for it."""
         found = net.survey()
-        a = found.a0
-        if self.mixing:
-            a = lazier(found.graph, fast_weights(found.graph), self.momentum, corrected=self.corrected)
+        most = Gain(1.0, 1.0).under(net.damping, self.momentum).first if self.corrected else 0.0
+        a = mixing_weights(found.graph, self.momentum, most, net.damping) if self.mixing else found.a0
         return known(found.graph, a, corrected=self.corrected, damping=net.damping, momentum=self.momentum)
 
     def use(self, net: Network, s: Known, k: int) -> Use:

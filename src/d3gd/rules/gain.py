@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from d3gd.arrays import CSR, Floats
-from d3gd.digraph import Digraph
+from d3gd.arrays import CSR, Floats, Ints
 from d3gd.errors import SettingsError
 from d3gd.spectrum import modes, second_within, spectral_gap
 from d3gd.state import Scalar
@@ -37,12 +36,13 @@ _NOISE = 0.05  # more noise than without a correction that may pass in the long 
 _ENOUGH = 0.05  # the gain that is kept in any case: on slow networks, following matters more than noise ...
 _ENOUGH_SHARE = 0.5  # ... but not more than this share of the bound
 _LAGGING = 0.5  # of the damping under compression, as the gain
+_LEAST_DAMPING, _MOST_MOMENTUM = 0.5, 0.5  # one of which must hold: copies that lag far behind carry momentum away
 _LASTS = 100  # iterations that the first gain is meant for
-_MODES_UP_TO = 600  # agents: above, only the largest modulus of the modes is known
+_MODES_UP_TO = 600  # agents: above, only the largest modulus of the modes is known, without momentum
+MOVING_UP_TO = 2000  # agents: with momentum, whose stability that modulus does not tell; some seconds
 _RADII = (0.5, 0.6, 0.7, 0.8, 0.9)  # of the modes of large networks, tried before their gap is computed
 _ANGLES = 360
 _ROUNDING = 1e-6  # above one, in the factor of a mode that neither grows nor decays
-_STAYS = tuple(0.05 * i for i in range(11))  # shares of their weights that agents may give to themselves instead
 _DIGITS = 3  # so that rounding on different machines gives equal gains
 
 
@@ -61,7 +61,7 @@ class Gain(NamedTuple):
         """Return the gain of an iteration."""
         return self.last + (self.first - self.last) / (1 + k / _LASTS) ** 2
 
-    def under(self, damping: float) -> "Gain":
+    def under(self, damping: float, momentum: float = 0.0) -> "Gain":
         r"""Return the gain under compression: a fraction of its damping.
 
         Copies lag by about :math:`1 / \zeta` iterations. A correction that follows disagreement with a lag of
@@ -69,7 +69,8 @@ class Gain(NamedTuple):
         """
         if damping == 1:
             return self
-        return Gain(min(self.first, _LAGGING * damping), min(self.last, _LAGGING * damping))
+        most = _LAGGING * damping * (1 - momentum)
+        return Gain(min(self.first, most), min(self.last, most))
 
 
 def gain_under(A: CSR, momentum: float = 0.0) -> Gain:
@@ -79,52 +80,31 @@ def gain_under(A: CSR, momentum: float = 0.0) -> Gain:
     bound, and 1. Under the last one the variance from noise is 5 % larger than without correction; it is not reduced
     below 0.05 or half of the bound, whichever is smaller. A momentum :math:`\theta` makes the mean model move
     :math:`1 / (1 - \theta)` times as far in a step, which corrections must follow: then that many times 5 % may pass.
-    For a large network, every mode counts as being on the circle of radius :math:`|\lambda_2|`, at the worst angle.
+    For a large network, every mode counts as being on the circle of radius :math:`|\lambda_2|`, at the worst angle, and
+    momentum does not count.
     """
     if A.shape[0] == 1:
         return Gain(0.0, 0.0)
-    mu = _modes(A)
-    limit = float(bound(mu).min())
-    first = _fastest(mu, min(_MOST, _SHARE * limit), momentum)
-    enough = min(first, _ENOUGH, _ENOUGH_SHARE * limit)
+    momentum = momentum if A.shape[0] <= MOVING_UP_TO else 0.0
+    mu = _modes(A, momentum)
+    first = fastest(mu, momentum)
+    enough = min(first, _ENOUGH, _ENOUGH_SHARE * float(bound(mu).min()))
     return Gain(_rounded(first), _rounded(max(_quiet(mu, first, momentum), enough)))
 
 
-def lazier(graph: Digraph, a: Floats, momentum: float, *, corrected: bool) -> Floats:
-    r"""Return weights under which agents agree faster with a momentum of the models: :math:`(1 - \sigma) A + \sigma I`.
-
-    A momentum lets modes that alternate ring: with 0.9, a difference of :math:`\mu = -0.6` keeps 0.96 of its size in an
-    iteration, and hardly any gain is stable. More weight on themselves takes agents away from there. Of
-    :math:`\sigma = 0, 0.05, \dots, 0.5` it is the one under which the slowest mode decays fastest. Modes of large
-    networks are not known, and their weights stay as they are.
-
-    Args:
-        graph: The network.
-        a: The weights over its edges.
-        momentum: That of the models.
-        corrected: Whether there is a correction.
-    """
-    if not momentum or not 1 < graph.n <= _MODES_UP_TO:
-        return a
-    known = modes(graph.matrix(a))
-
-    def slowest(stay: float) -> float:
-        mu = (1 - stay) * known + stay
-        beta = _fastest(mu, min(_MOST, _SHARE * float(bound(mu).min())), momentum) if corrected else 0.0
-        return float(decay(mu, beta, momentum).max())
-
-    stay = min(_STAYS, key=slowest)
-    lazy: Floats = (1 - stay) * a + stay * (graph.sources == graph.targets)
-    return lazy
-
-
-def require_stable(A: CSR, gain: Gain, momentum: float) -> None:
+def require_stable(A: CSR, gain: Gain, momentum: float, damping: float = 1.0) -> None:
     """Raise an error if a momentum of the models grows without bound under some weights, where gradients are zero.
 
-    It is not known for large networks, of whose modes only the modulus is.
+    It is not known for large networks, of whose modes only the modulus is, nor for copies that lag under compression:
+    a momentum above 0.5 with a damping below 0.5 diverged on most networks that we tried.
     """
-    if momentum and 1 < A.shape[0] <= _MODES_UP_TO:
-        grows = float(_flat(_modes(A), gain.first, momentum).max())
+    if momentum > _MOST_MOMENTUM and damping < _LEAST_DAMPING:
+        raise SettingsError(
+            f"momentum = {momentum:g} is unstable with messages that are damped by {damping:g}, which lag behind; use "
+            f'momentum = {_MOST_MOMENTUM:g}, or compress = "int8" or "int4", which are not damped'
+        )
+    if momentum and 1 < A.shape[0] <= MOVING_UP_TO:
+        grows = float(_flat(modes(A), gain.first, momentum).max())
         if grows > 1 + _ROUNDING:
             raise SettingsError(
                 f"momentum = {momentum:g} is unstable on this network: differences between agents grow by a factor of "
@@ -168,6 +148,19 @@ def decay(mu: Modes, beta: float, momentum: float = 0.0) -> Floats:
     return factors
 
 
+def fastest(mu: Modes, momentum: float, most: float = _MOST) -> float:
+    """Return the gain whose slowest mode decays fastest, up to ``most``; of equally good ones, the largest."""
+    gains = min(most, _SHARE * float(bound(mu).min())) * np.arange(_TRIED, 0, -1) / _TRIED
+    rates = np.array([1 - decay(mu, beta, momentum).max() for beta in gains])
+    return float(gains[equally_good(rates)[0]])
+
+
+def equally_good(rates: Floats) -> Ints:
+    """Return which rates do not differ noticeably from the largest one."""
+    found: Ints = np.flatnonzero(rates >= rates.max() - _EQUAL * abs(rates.max()))
+    return found
+
+
 def _flat(mu: Modes, beta: float, momentum: float, curvature: float = 0.0) -> Floats:
     r"""Return the factor of each mode under momentum, where :math:`\gamma h` is ``curvature``."""
     factors: Floats = np.abs(np.linalg.eigvals(_iterated(mu, beta, momentum, curvature))).max(axis=1)
@@ -191,20 +184,13 @@ def _iterated(mu: Modes, beta: float, momentum: float, curvature: float = 0.0) -
     return M
 
 
-def _modes(A: CSR) -> Modes:
+def _modes(A: CSR, momentum: float = 0.0) -> Modes:
     """Return the modes; of a large network, the circle of their largest modulus."""
-    if A.shape[0] <= _MODES_UP_TO:
+    if A.shape[0] <= (MOVING_UP_TO if momentum else _MODES_UP_TO):
         return modes(A)
     radius = next((r for r in _RADII if second_within(A, r)), None) or 1 - spectral_gap(A)
     circle: Modes = radius * np.exp(2j * np.pi * np.arange(_ANGLES) / _ANGLES)
     return circle
-
-
-def _fastest(mu: Modes, most: float, momentum: float) -> float:
-    """Return the gain up to ``most`` whose slowest mode decays fastest; of equally good ones, the largest."""
-    gains = most * np.arange(_TRIED, 0, -1) / _TRIED
-    rates = np.array([1 - decay(mu, beta, momentum).max() for beta in gains])
-    return float(gains[np.argmax(rates >= rates.max() - _EQUAL * abs(rates.max()))])
 
 
 def _quiet(mu: Modes, first: float, momentum: float) -> float:

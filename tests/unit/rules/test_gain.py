@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.linalg import solve_discrete_lyapunov
 
 import d3gd
-from d3gd.rules.gain import Gain, bound, decay, gain_under, lazier, passed
-from d3gd.spectrum import modes, perron
+from d3gd.rules.gain import Gain, bound, gain_under, passed
+from d3gd.spectrum import modes
 from tests.battery.textbook.perron import gains
 from tests.helpers.stepping import network
 from tests.helpers.strategies import digraphs, examples, row_stochastic
@@ -82,42 +82,6 @@ def test_gains_are_positive_stable_for_all_modes_and_as_defined(graph, data):
 def test_under_momentum_gains_are_as_defined_too(graph, data, momentum):
     A = data.draw(row_stochastic(graph))
     assert np.allclose(gain_under(A, momentum), gains(A.toarray(), momentum), rtol=0.011)
-
-
-def slowest(A, momentum, corrected):
-    return decay(modes(A), gain_under(A, momentum).first if corrected else 0.0, momentum).max()
-
-
-@examples(20)
-@given(graph=digraphs(min_n=2, max_n=8), data=st.data(), momentum=st.floats(0.1, 0.9), corrected=st.booleans())
-def test_lazier_weights_have_the_same_shares_and_let_no_mode_decay_more_slowly(graph, data, momentum, corrected):
-    A = data.draw(row_stochastic(graph))
-    lazy = graph.matrix(lazier(graph, A.data, momentum, corrected=corrected))
-    assert np.allclose(lazy.sum(axis=1), 1)
-    assert np.allclose(perron(lazy), perron(A))
-    before, after = (slowest(M, momentum, corrected) for M in (A, lazy))
-    assert after <= before + 2e-3  # gains have three digits
-
-
-def test_without_momentum_weights_stay_as_they_are():
-    graph = d3gd.graphs.grid(4, 4, torus=True)
-    a = d3gd.weights.metropolis(graph).data
-    assert lazier(graph, a, 0.0, corrected=True) is a
-
-
-@pytest.mark.parametrize("graph", [d3gd.graphs.grid(4, 4, torus=True), d3gd.graphs.star(10)], ids=["torus", "star"])
-def test_where_modes_alternate_agents_under_momentum_agree_three_times_as_fast_with_lazier_weights(graph):
-    """In a run without gradients, from random models."""
-
-    def rate(A, momentum):
-        start = np.random.default_rng(0).normal(size=(graph.n, 1))
-        still = d3gd.problems.from_functions(agents=graph.n, dim=1, gradient=lambda i, x: 0 * x)
-        method = d3gd.PerronD3GD(step_size=0.1, momentum=momentum, rule="mixing" if A is None else "fixed")
-        found = d3gd.run(method, graph, still, weights=A, iterations=120, x0=start, metrics=["disagreement"], every=120)
-        first, last = found.metrics["disagreement"]
-        return np.log(first / last) / 240
-
-    assert rate(None, 0.9) > 3 * rate(d3gd.topologies.fast_mixing(graph), 0.9)
 
 
 @given(first=st.floats(0.01, 1), share=st.floats(0.01, 1), k=st.integers(0, 10**6))
