@@ -146,8 +146,11 @@ class Conditions:
         links = None
         if self.graphs is not None and not callable(self.graphs):
             links = np.logical_or.reduce([mask(graph, part) for part in self.graphs])
-        for begin in sorted({0, *(first for _, first, _ in self.absences)}):
-            away = {agent: until for agent, first, until in self.absences if first <= begin < until}
+        for begin in sorted({0, *(time for _, *times in self.absences for time in times)}):
+            away: dict[int, int] = {}
+            for agent, first, until in self.absences:
+                if first <= begin < until:
+                    away[agent] = max(until, away.get(agent, 0))
             unheard = _unheard(graph, links, list(away)) if away or links is not None else np.empty(0, dtype=np.int64)
             if not unheard.size:
                 continue

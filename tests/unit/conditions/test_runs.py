@@ -227,6 +227,8 @@ def test_graphs_that_leave_an_agent_unheard_are_refused_where_its_steps_would_gr
     with pytest.raises(SettingsError, match=r"agent 3, agent 4 would hear others, but nobody else .* out of agent 3"):
         _averaged(Conditions(graphs=lists))
     assert _averaged(Conditions(graphs=lists), d3gd.PerronD3GD(step_size=0.05)).status == "completed"
+    with pytest.raises(SettingsError, match="out of agent 3"):  # an absence at first changes nothing
+        _averaged(Conditions(graphs=lists, absences=[(1, 0, 2)]))
     halves = [d3gd.Digraph.from_edges(5, HEARD_BY_ONE.edges[i::2]) for i in range(2)]
     assert _averaged(Conditions(graphs=halves)).status == "completed"  # together they have all links
 
@@ -234,6 +236,10 @@ def test_graphs_that_leave_an_agent_unheard_are_refused_where_its_steps_would_gr
 def test_absences_that_leave_an_agent_unheard_are_warned_of():
     with pytest.warns(UserWarning, match=r"without agent 4, from iteration 20 to 40, agent 3 would hear .* 4-fold"):
         _averaged(Conditions(absences=[(4, 20, 40)]))
+    # The long part of an interval that another absence cuts, and the longer one of two.
+    for absences in ([(4, 20, 40), (3, 20, 25)], [(4, 20, 40), (4, 20, 21)]):
+        with pytest.warns(UserWarning, match=r"to 40, agent 3 would hear"):
+            _averaged(Conditions(absences=absences))
     # Steps do not grow much; the others still hear each other.
     for harmless in ([(4, 1, 10)], [(3, 20, 40), (4, 20, 40)]):
         assert _averaged(Conditions(absences=harmless)).status == "completed"
