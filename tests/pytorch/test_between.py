@@ -1,6 +1,8 @@
 """Local steps and compressed messages of an optimizer: the iterates of a stacked run, states, and what does not fit."""
 
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,8 +11,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import d3gd
+from d3gd.algorithms.base import Heading, Models
 from d3gd.errors import SettingsError
-from d3gd.torch import DecentralizedOptimizer, network
+from d3gd.state import PerAgent, Scalar
+from d3gd.torch import DecentralizedOptimizer, network, slices
+from d3gd.torch.device import OneAgent
 from d3gd.transports.threads import on_threads
 
 AGENTS, EVERY, STEPS, SAVED = 3, 4, 20, 10
@@ -174,3 +179,118 @@ def test_mistakes_are_told():
     ]:
         with pytest.raises(SettingsError, match=message):
             make()
+
+
+class Counted(NamedTuple):
+    x: PerAgent
+    directions: Scalar
+    column: PerAgent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(d3gd.Algorithm[Counted]):
+    """Descent that counts its directions, in a number and in a column."""
+
+    step_size: float
+    coordinatewise = True
+    needs = "undirected links"
+
+    def init(self, net, x0):
+        return Counted(x0, 0.0, np.zeros((len(x0), 1)))
+
+    def direction(self, net, s, g, t):
+        return s._replace(directions=s.directions + 1, column=s.column + 1), g
+
+    def advance(self, net, s, d, k):
+        return s._replace(x=net.mix(net.a0, net.exchange(x=net.precise(s.x - self.step_size * d)).x))
+
+    def step(self, net, gradient, s, k):
+        s, d = self.direction(net, s, gradient(), k)
+        return self.advance(net, s, d, k)
+
+    def heading(self, net, s, k):
+        return Heading(1.0, 0.0)
+
+
+@pytest.mark.parametrize("width", [10, slices._WHOLE + 1])
+def test_what_directions_change_besides_rows_is_kept_once_for_all_slices(width):
+    x = [nn.Parameter(torch.ones(size)) for size in (width // 2, width - width // 2)]
+    alone = network(d3gd.graphs.ring(1))
+    opt = DecentralizedOptimizer(x, Counting(step_size=0.1), alone, every=3)
+    for _ in range(6):
+        for part in x:
+            part.grad = torch.ones_like(part)
+        opt.step()
+    state = opt.state_dict()
+    assert float(state["state.directions"]) == 6
+    assert state["state.column"].item() == 6
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A method that is not derived from Algorithm, and says no more than local steps need."""
+
+    step_size: float
+    needs, survives, relies_on, exact = "undirected links", frozenset(), "all", False
+
+    def init(self, net, x0):
+        return Models(x0)
+
+    def point(self, s):
+        return s.x
+
+    def step(self, net, gradient, s, k):
+        return Models(net.mix(net.a0, net.exchange(x=net.precise(s.x - self.step_size * gradient())).x))
+
+    def weights(self, net, s):
+        return net.a0
+
+    def scale(self, net, s):
+        return None
+
+    def heading(self, net, s, k):
+        return Heading(1.0, 0.0)
+
+
+def test_a_method_that_makes_no_directions_needs_none_of_their_functions():
+    x = nn.Parameter(torch.ones(3))
+    opt = DecentralizedOptimizer([x], Plain(0.1), network(d3gd.graphs.ring(1)), every=2)
+    for _ in range(4):
+        x.grad = torch.ones(3)
+        opt.step()
+    torch.testing.assert_close(x.detach(), torch.full((3,), 0.6))
+
+
+class Changing(OneAgent):
+    """A network that changes before its 20th exchange; as between sites, methods then start again."""
+
+    changed = 0
+
+    def begin(self, k):
+        self.due = k == 20 and not self.changed
+        self.changed = 20 if k >= 20 else 0
+        return k
+
+    def age(self, k):
+        return max(0, k - self.changed)
+
+    def renewed(self, algorithm, state):
+        return algorithm.init(self, algorithm.point(state)) if self.due else state
+
+    def take(self, algorithm, gradient, state, k):
+        return algorithm.step(self, gradient, state, self.age(k))
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_when_a_network_changes_the_bias_of_new_scales_is_corrected_anew(every):
+    """Or else Adam's first steps would be 1 / sqrt(1 - 0.999) times as long."""
+    graph = d3gd.graphs.ring(1)
+    net = Changing(graph, d3gd.weights.metropolis(graph), needs="in-neighbours")
+    x, moves = nn.Parameter(torch.full((2,), 5.0, dtype=torch.float64)), []
+    opt = DecentralizedOptimizer([x], d3gd.QGAdam(step_size=0.01, momentum=0.0), net, every=every)
+    for _ in range(40 * every):
+        before = x.detach().clone()
+        x.grad = 2 * (before - 1)
+        opt.step()
+        moves.append(float((x.detach() - before).abs().max()))
+    assert max(moves) <= 0.01 * (1 + 1e-6)

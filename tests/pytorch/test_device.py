@@ -326,6 +326,26 @@ def test_large_models_are_those_stepped_in_slices(name):
         assert torch.equal(on_arrays, on_device)
 
 
+def test_large_models_train_where_only_some_ranks_have_an_accelerator(monkeypatch):
+    """A slice is a message of its own, so nobody slices then."""
+    width, here = 2 * slices._SLICE + 2, threading.local()
+    monkeypatch.setattr(device, "accelerator", lambda parameters: torch.device("cpu") if here.any else None)
+
+    def work(rank):
+        here.any = rank.rank == 1
+        halves = [nn.Parameter(torch.ones(width // 2)) for _ in range(2)]
+        agent = network(d3gd.graphs.ring(2), transport=rank)
+        opt = DecentralizedOptimizer(halves, d3gd.PerronD3GD(step_size=0.1), agent)
+        for half in halves:
+            half.grad = torch.full_like(half, 1.0 + rank.rank)
+        opt.step()
+        return halves[0].detach()[:2]
+
+    one, other = on_threads(2, work)
+    assert torch.equal(one, other)
+    torch.testing.assert_close(one, torch.full((2,), 0.85))
+
+
 class TestChoice:
     """Parameters decide, and the method."""
 

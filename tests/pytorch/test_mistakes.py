@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 import torch
 from torch import nn
+from torch.testing._internal.two_tensor import TwoTensor
 
 import d3gd
 from d3gd.errors import D3GDError, DivergedError, RecordError, SettingsError, TransportError
@@ -56,6 +57,14 @@ class TestParameters:
         with pytest.raises(SettingsError, match=message):
             optimizer([nn.Parameter(parameter)])
 
+    def test_wrappers_around_other_tensors_have_no_memory_to_share(self):
+        nets = [nn.Parameter(TwoTensor(torch.ones(size), torch.ones(size))) for size in (3, 4)]
+        opt = optimizer(nets)
+        for parameter in nets:
+            parameter.square().sum().backward()
+        opt.step()
+        assert all(parameter.a.tolist() == [pytest.approx(0.8)] * len(parameter) for parameter in nets)
+
     def test_memory_that_other_processes_read_stays_where_it_is(self):
         net = model().share_memory()
         place, before = net.weight.data_ptr(), net.weight.detach().clone()
@@ -74,8 +83,10 @@ class TestParameters:
         net = model()
         opt = optimizer(net.parameters())
         net.load_state_dict(model().state_dict(), assign=True)  # other parameters, which the optimizer does not have
-        with pytest.warns(UserWarning, match="no parameter has a gradient"):
-            descend(net, opt)
+        for closure in (None, lambda: 0.0):
+            with pytest.warns(UserWarning, match="no parameter has a gradient") as told:
+                opt.step(closure)
+            assert told[0].filename == __file__
 
 
 def test_an_optimizer_is_not_copied():

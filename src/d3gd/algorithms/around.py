@@ -78,7 +78,8 @@ def makes_directions(algorithm: Algorithm[Any]) -> bool:
     """Whether a method makes directions of gradients itself, whatever is around it."""
     if isinstance(algorithm, Around):
         return makes_directions(algorithm.method)
-    return type(algorithm).direction is not Algorithm.direction
+    own = getattr(type(algorithm), "direction", Algorithm.direction)  # who is not derived from Algorithm may have none
+    return own is not Algorithm.direction
 
 
 def require_along_gradients(algorithm: Algorithm[Any], other: str) -> None:

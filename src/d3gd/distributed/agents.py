@@ -106,6 +106,10 @@ class Agents:
         """Begin iteration ``k``, and return it; a network of sites returns a later one if others are further on."""
         return k
 
+    def age(self, k: int) -> int:
+        """Return the number of iterations of a method before ``k``; sites count from the last change of the network."""
+        return k
+
     def renewed(self, algorithm: Any, state: Any) -> Any:
         """Return the state to begin an iteration with; a network of sites may have changed, with the length of y."""
         return state

@@ -155,7 +155,7 @@ def _fetched(value: Any) -> Any:
     return host
 
 
-def _zeros_like(rows: DeviceRows, dtype: Any = None) -> DeviceRows:
+def _zeros_like(rows: DeviceRows, dtype: Any = None, **layout: Any) -> DeviceRows:
     return DeviceRows(torch.zeros_like(rows.tensor, dtype=torch_dtype(rows.dtype if dtype is None else dtype)))
 
 

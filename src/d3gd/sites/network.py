@@ -247,14 +247,18 @@ class _Agent(Network):
         self.halo.holds = self._edition.key
         return algorithm.init(self, algorithm.point(state))
 
+    def age(self, k: int) -> int:
+        """Return the number of iterations since the last change of the network."""
+        return max(0, k - self.rounds.since)
+
     def take(self, algorithm: Any, gradient: Any, state: Any, k: int) -> Any:
         """Take an iteration; methods count from the last change of the network, except their step sizes."""
         since = self.rounds.since
         if self.rounds.new:
-            return self._listened(algorithm, state, max(0, k - since))
+            return self._listened(algorithm, state, self.age(k))
         if since and callable(size := getattr(algorithm, "step_size", None)):
             algorithm = resized(algorithm, lambda age: size(age + since))
-        return algorithm.step(self, gradient, state, max(0, k - since))
+        return algorithm.step(self, gradient, state, self.age(k))
 
     def survey(self) -> Survey:
         """Return the network, which sites have discovered before."""

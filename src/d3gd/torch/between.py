@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from d3gd.algorithms.around import makes_directions
 from d3gd.algorithms.base import Algorithm, Gradient, Heading
 from d3gd.arrays import Array, Floats
 from d3gd.network import Network
@@ -38,7 +39,7 @@ class Between:
         algorithm: The method, with the step size of all of them together.
         net: This process's agent.
         k: The number of exchanges so far.
-        t: The number of steps so far.
+        t: The number of steps since the method began.
         size: The step size of one of them, or for :meth:`mean` of all.
         steered: Whether the method's offset steers them.
     """
@@ -52,8 +53,9 @@ class Between:
 
     def follow(self, memory: Any, x: Floats, g: Floats) -> tuple[Any, Floats]:
         """Return the state since the last exchange, and the model, after a step along the direction of a gradient."""
-        memory, d = self.algorithm.direction(self.net, memory, g, self.t)
-        return memory, self._heading(memory).follow(self.net, x, d, self.size)
+        if makes_directions(self.algorithm):
+            memory, g = self.algorithm.direction(self.net, memory, g, self.t)
+        return memory, self._heading(memory).follow(self.net, x, g, self.size)
 
     def mean(self, memory: Any, x: Floats) -> Floats:
         r"""Return the mean direction of steps from the model of a state to ``x``.

@@ -1,5 +1,6 @@
 """What an optimizer refuses, in words."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -70,7 +71,7 @@ def require_real(parameters: Sequence[torch.Tensor]) -> None:
             raise SettingsError("a parameter is on the meta device, without numbers; load the model before")
     if not any(parameter.numel() for parameter in parameters):
         raise SettingsError("all trainable parameters are empty; a model has at least one number")
-    plain = {id(p): p for p in parameters if p.layout == torch.strided and p.is_contiguous()}.values()
+    plain = {id(p): p for p in parameters if _has_memory(p)}.values()
     places = sorted((str(p.device), p.data_ptr(), p.data_ptr() + p.nbytes) for p in plain if p.numel())
     for (device, _, end), (other, begin, _) in pairwise(places):
         if device == other and begin < end:
@@ -78,6 +79,21 @@ def require_real(parameters: Sequence[torch.Tensor]) -> None:
                 "two parameters share memory, and would be trained apart; tie layers by using one parameter in both: "
                 "decoder.weight = encoder.weight"
             )
+
+
+def _has_memory(parameter: torch.Tensor) -> bool:
+    """Whether the address of a parameter is that of its numbers: wrappers around other tensors have none."""
+    return type(parameter.data) is torch.Tensor and parameter.layout == torch.strided and parameter.is_contiguous()
+
+
+def warn_without_gradients(parameters: Sequence[torch.Tensor]) -> None:
+    """Warn the caller of ``step`` if there is nothing to descend along."""
+    if all(parameter.grad is None for parameter in parameters):
+        warnings.warn(
+            "no parameter has a gradient, and this step only mixes; was backward() called, on the model whose "
+            "parameters the optimizer has? (to go on without data, use opt.join())",
+            stacklevel=5,  # PyTorch wraps step twice
+        )
 
 
 def require_named_tensors(state: Mapping[str, Any]) -> None:

@@ -1,6 +1,5 @@
 """The parameters that are trained, as an agent's model."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -60,14 +59,7 @@ class Model:
 
     def gradients(self, dtype: Any) -> Row:
         """Return the parameters' gradients: dense, and zero where there is none."""
-        found = [parameter.grad for parameter in self.parameters]
-        if all(gradient is None for gradient in found):
-            warnings.warn(
-                "no parameter has a gradient, and this step only mixes; was backward() called, on the model whose "
-                "parameters the optimizer has? (to go on without data, use opt.join())",
-                stacklevel=2,
-            )
-        return self._row_of(found, self.sizes, dtype)
+        return self._row_of([parameter.grad for parameter in self.parameters], self.sizes, dtype)
 
     def row(self, numbers: torch.Tensor | None, dtype: Any) -> Row:
         """Return one tensor for all parameters, or zeros."""

@@ -18,7 +18,7 @@ from d3gd.errors import D3GDError, DivergedError, SettingsError
 from d3gd.network import Network
 from d3gd.torch import device
 from d3gd.torch.agreement import EVERY, Agreed, agree
-from d3gd.torch.checks import require_network, require_one_agent
+from d3gd.torch.checks import require_network, require_one_agent, warn_without_gradients
 from d3gd.torch.local import Local, Make
 from d3gd.torch.networks import Following
 from d3gd.torch.plain import Plain, sizes
@@ -131,6 +131,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         transport.require_same(
             digest(*plan), "an algorithm, network, local optimizer, or order, shapes, groups or precision of parameters"
         )
+        # A slice is a message of its own, so all ranks slice or none, also where only some have an accelerator.
+        self._model.sliced = not transport.any(not self._model.sliced)
         x0 = self._model.start(network.dtype)
         if same_start:
             x0 = network.halo.first(x0)
@@ -165,6 +167,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         self._steps.require_untouched(self.param_groups, thorough=self.iteration % EVERY == 0)
         k = self._exchanges
         algorithm = self._source.current(k)
+        if closure is None and not self._out:  # before anything is sent, since warnings may be errors
+            warn_without_gradients(self._model.parameters)
         agreed = self._agreed()
         if agreed.finished:
             self._together = False
@@ -180,6 +184,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         except DivergedError:
             self.status = "diverged"
             raise
+        if turn.losses:
+            warn_without_gradients(self._model.parameters)
         self.status = "running"
         self.iteration += 1
         self._source.show(self._exchanges)

@@ -121,10 +121,8 @@ def step(
         later.begin(last - first)
         after = algorithm.step(cast(Network, later), gradients, before, k)
         net.halo.transport.settle()  # what is overwritten below may have been sent
-        rest = flatten(after)
         totals.append(finite_sum(algorithm.point(after), k))
-        for name in wide:
-            put(rest.pop(name), arrays[name][:, first:last])
+        rest = _put_wide(after, arrays, wide, first, last)
     return restore(after, {**{name: arrays[name] for name in wide}, **rest}), totals
 
 
@@ -145,13 +143,33 @@ def put(values: Array, into: Array) -> None:
         into[:] = values
 
 
-def put_all(after: Any, before: Any) -> None:
-    """Write the rows of a state to their places in another one, where they have changed."""
-    if after is not before:
-        places = flatten(before)
-        for name, values in flatten(after).items():
-            if values.ndim == 2 and values is not places[name]:
-                put(values, places[name])
+def follow(memory: Any, cuts: list[int], move: Callable[[Any, int, int], tuple[Any, float]]) -> tuple[Any, list[float]]:
+    """Take a local step slice by slice, in place.
+
+    Args:
+        memory: The state, from :func:`separate`.
+        cuts: The result of :func:`seams`.
+        move: Returns the state of a slice and the sum of its model, given that before and where it starts and ends.
+
+    Returns:
+        The state, and the sum over each slice of the model.
+    """
+    arrays, totals, rest = flatten(memory), list[float](), dict[str, Array]()
+    wide = _wide(arrays, cuts[-1])
+    for first, last, before in pieces(memory, cuts):
+        after, total = move(before, first, last)
+        totals.append(total)
+        if after is not before:
+            rest = _put_wide(after, arrays, wide, first, last)
+    return restore(memory, {**arrays, **rest}) if rest else memory, totals
+
+
+def _put_wide(after: Any, arrays: dict[str, Array], wide: list[str], first: int, last: int) -> dict[str, Array]:
+    """Write the rows of a slice to their places, and return what else its state holds."""
+    rest = flatten(after)
+    for name in wide:
+        put(rest.pop(name), arrays[name][:, first:last])
+    return rest
 
 
 def _wide(arrays: dict[str, Array], dim: int) -> list[str]:

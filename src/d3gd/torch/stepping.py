@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from d3gd.algorithms.around import resized
+from d3gd.algorithms.around import makes_directions, resized
 from d3gd.algorithms.base import Algorithm, Given, is_coordinatewise
 from d3gd.arrays import Array, Floats
 from d3gd.engine.checks import require_state
@@ -194,7 +194,7 @@ class Steps:
         require_finite(d.is_finite(), k)
         gamma = at(getattr(algorithm, "step_size"), k)  # noqa: B009 - it has one, see require_steerable
         x, size, steps = self._so_far
-        t, size, steps = k * self._every + steps, size + gamma, steps + 1
+        t, size, steps = self._net.age(k) * self._every + steps, size + gamma, steps + 1
         self._torn = self._cuts is not None
         memory, x = self._followed(
             Between(resized(algorithm, self._every * gamma), self._inside, k, t, gamma, self._steered), x, d
@@ -214,19 +214,23 @@ class Steps:
             memory, x = local.follow(self.memory, x, g.whole())
             require_finite(is_finite(x), local.k)
             return memory, x
-        sums = []
-        for first, last, part in slices.pieces(self.memory, self._seams):
+
+        def move(part: Any, first: int, last: int) -> tuple[Any, float]:
             here = x[:, first:last]
             after, new = local.follow(part, here, g.part(first, last))
-            sums.append(slices.finite_sum(new, local.k))
+            total = slices.finite_sum(new, local.k)
             slices.put(new, here)
-            slices.put_all(after, part)
+            return after, total
+
+        memory, sums = slices.follow(self.memory, self._seams, move)
         self._sums = self._seams, sums
-        return self.memory, x
+        return memory, x
 
     def _exchanged(self, local: Between, memory: Any, x: Floats) -> tuple[Any, Floats]:
         """Return state and model after an exchange at the end of local steps; large ones change in place."""
-        algorithm, k = cast(Algorithm[Any], Along(local.algorithm)), local.k
+        algorithm, k = local.algorithm, local.k
+        if makes_directions(algorithm):
+            algorithm = cast(Algorithm[Any], Along(algorithm))
         if self._cuts is None:
             memory = self._net.take(algorithm, Given(local.mean(memory, x)), memory, k)
             require_finite(is_finite(algorithm.point(memory)), k)
