@@ -8,7 +8,8 @@
 # make pages       the pages that follow from code and results: methods, settings, commands, claims
 # make tables      the tables within pages that take long to compute: half an hour or more
 # make docs        the documentation as a site, into build/site; warnings and broken links are errors
-# make bench       targets of speed and memory, measured, into docs/results/benchmarks.md (QUICK=1 for fewer repeats)
+# make bench       targets of speed and memory, measured, into docs/results/benchmarks.md (QUICK=1 for fewer repeats,
+#                  TRAINING=1 for training steps alone)
 # make soak        eight sites on a bad network, killed and restarted at random, for MINUTES (10 by default)
 # make audit       the pinned versions against known vulnerabilities; needs a network
 # All build .venv from constraints.txt first and work in either order. PYTHON chooses an interpreter for it (3.11 to 3.14),
@@ -53,7 +54,7 @@ docs: $(VENV)/.docs pages
 	$(BIN)/python docs/scripts/links.py build/site
 
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)
+	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick) $(if $(TRAINING),--training)
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)

@@ -1,6 +1,6 @@
 """All measurements and targets as a table: make bench.
 
-python benchmarks/bench.py [--quick] [--out docs/results/benchmarks.md]
+python benchmarks/bench.py [--quick] [--training] [--out docs/results/benchmarks.md]
 """
 
 import argparse
@@ -94,14 +94,44 @@ def single(quick):
     return float(np.median(taken["double"] / taken["single"]))
 
 
+def training(table, quick):
+    """Whole training steps, and the memory of optimizers."""
+    steps, why = ddp.measure(quick)
+    for (ranks, numbers), taken in steps.items():
+        for name in (*ddp.TARGETS, *ddp.FLOORS, *([] if why else [ddp.RIVAL])):
+            wanted, ratio = ddp.TARGETS.get(name), taken[name] / taken["DDP"]
+            what = f"training step, {ranks} ranks, {numbers / 1e6:g} million parameters, {name}, of DDP"
+            table.add(what, f"<= {wanted}" if wanted else "", ratio, wanted and ratio <= wanted, " x")
+    if why:
+        table.add(f"training step, {ddp.RIVAL}", "", why, None)
+    copies = ddp.memory()
+    for name in ddp.OURS:
+        what = f"memory, 10 million parameters, {name}, of AdamW's {copies['AdamW']:.2g} copies of them"
+        table.add(what, "<= 1", copies[name] / copies["AdamW"], copies[name] <= copies["AdamW"], " x")
+
+
+def replaced(page, rows):
+    """Return a page with other rows in place of those of training steps and optimizers."""
+    old = ("| training step", "| memory, 10 million parameters")
+    lines = page.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(old))
+    kept = [line for line in lines if not line.startswith(old)]
+    return "\n".join([*kept[:first], *rows, *kept[first:]]) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--training", action="store_true", help="training steps alone; replaces their rows in the page")
     options = parser.parse_args()
     quick, table, where = options.quick, Table(), machine()
     print(where)
     fair()
+    if options.training:
+        training(table, quick)
+        options.out.write_text(replaced(options.out.read_text(), table.rows))
+        return
 
     loading, helping = starts()
     table.add("`import d3gd`, seconds", "<= 0.3", loading, loading <= 0.3)
@@ -170,19 +200,7 @@ def main():
         what = f"round between sites, {row['bytes'] / 1e6:.1f} MB, throughput of bare pyzmq with CURVE"
         table.add(what, ">= 0.7", share, share >= 0.7, " x")
 
-    steps, why = ddp.measure(quick)
-    for (ranks, numbers), taken in steps.items():
-        for name in (*ddp.TARGETS, *ddp.FLOORS, *([] if why else [ddp.RIVAL])):
-            wanted, ratio = ddp.TARGETS.get(name), taken[name] / taken["DDP"]
-            what = f"training step, {ranks} ranks, {numbers / 1e6:g} million parameters, {name}, of DDP"
-            table.add(what, f"<= {wanted}" if wanted else "", ratio, wanted and ratio <= wanted, " x")
-    if why:
-        table.add(f"training step, {ddp.RIVAL}", "", why, None)
-    copies = ddp.memory()
-    for name in ddp.OURS:
-        what = f"memory, 10 million parameters, {name}, of AdamW's {copies['AdamW']:.2g} copies of them"
-        table.add(what, "<= 1", copies[name] / copies["AdamW"], copies[name] <= copies["AdamW"], " x")
-
+    training(table, quick)
     seeds = batched.measure(quick)
     text = (
         (Path(__file__).parent / "page.md")
