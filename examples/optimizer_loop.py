@@ -41,7 +41,6 @@ def main(transport: d3gd.transports.Transport) -> None:
     network = d3gd.torch.network(d3gd.graphs.exponential(transport.ranks), transport=transport)
     algorithm = d3gd.PerronD3GD(step_size=0.1, momentum=0.9)
     opt = d3gd.torch.DecentralizedOptimizer(model.parameters(), algorithm=algorithm, network=network)
-    weight = d3gd.torch.sample_weight(len(data), network)
     scheduler = torch.optim.lr_scheduler.ExponentialLR(opt, gamma=0.95)
 
     checkpoint = given.folder / f"agent_{transport.rank}_of_{transport.ranks}.pt"
@@ -55,7 +54,7 @@ def main(transport: d3gd.transports.Transport) -> None:
         with opt.join():
             for inputs, target in loader:
                 opt.zero_grad()
-                loss = weight * cross_entropy(model(inputs), target)
+                loss = cross_entropy(model(inputs), target)
                 loss.backward()
                 opt.step()
         scheduler.step()

@@ -107,8 +107,8 @@ def _table(methods: Mapping[str, Mapping[str, Floats]], steps: Mapping[str, floa
         if method in methods:
             found = methods[method]
             shown = [_range(found[name][:, -1]) for name in ("accuracy", "accuracy_worst", "accuracy_of_mean")]
-            sent = found["bytes"][:, -1].mean() / AGENTS / 1e6
-            lines.append([method, f"{steps[method]}", *shown, f"{sent:.3g}"])
+            sent = f"{found['bytes'][:, -1].mean() / AGENTS / 1e6:.3g}"
+            lines.append([method, f"{steps[method]}", *shown, "" if method in (CENTRAL, CENTRAL_ADAM) else sent])
     return table(["method", "step", "agents", "worst agent", "mean model", "MB per agent"], lines)
 
 

@@ -154,19 +154,34 @@ class TestStates:
             on_threads(3, lambda rank: saved(other, rank, states))
 
 
+HALF = torch.float, torch.half
+
+
+def _frozen(value, dtype=torch.float):
+    return nn.Parameter(torch.full((5,), value, dtype=dtype), requires_grad=False)
+
+
 @pytest.mark.parametrize(
-    "made",
+    ("made", "what"),
     [
-        lambda rank: optimizer([nn.Parameter(torch.ones((3, 2) if rank.rank else (2, 3)))], transport=rank),
-        lambda rank: optimizer([nn.Parameter(torch.ones(2).to((torch.float, torch.half)[rank.rank]))], transport=rank),
-        lambda rank: optimizer([("ab"[rank.rank], nn.Parameter(torch.ones(2)))], transport=rank),
-        lambda rank: optimizer([nn.Parameter(torch.ones(2))], seed=rank.rank, transport=rank),
+        (lambda r: optimizer([nn.Parameter(torch.ones((3, 2) if r.rank else (2, 3)))], transport=r), "parameters"),
+        (lambda r: optimizer([nn.Parameter(torch.ones(2, dtype=HALF[r.rank]))], transport=r), "parameters"),
+        (lambda r: optimizer([("ab"[r.rank], nn.Parameter(torch.ones(2)))], transport=r), "precision of parameters"),
+        (lambda r: optimizer([nn.Parameter(torch.ones(2))], seed=r.rank, transport=r), "a network"),
+        (lambda r: optimizer([nn.Parameter(torch.ones(2))], every=1 + r.rank, transport=r), "settings of it"),
+        (lambda r: optimizer([nn.Parameter(torch.ones(2)), _frozen(r.rank)], transport=r), "frozen parameters"),
+        (lambda r: optimizer([nn.Parameter(torch.ones(2)), _frozen(r.rank, torch.bfloat16)], transport=r), "frozen"),
     ],
-    ids=["shape", "precision", "name", "seed"],
+    ids=["shape", "precision", "name", "seed", "every", "frozen", "frozen bfloat16"],
 )
-def test_ranks_with_other_parameters_or_draws_are_told(made):
-    with pytest.raises(TransportError, match="order, shapes, groups or precision of parameters other than rank 0"):
+def test_ranks_with_other_parameters_or_draws_are_told(made, what):
+    with pytest.raises(TransportError, match=f"rank 1 has .*{what}.* other than rank 0"):
         on_threads(2, made)
+
+
+def test_equal_frozen_parameters_of_any_kind_are_no_mistake():
+    kinds = torch.bfloat16, torch.int8, torch.float64, torch.cfloat
+    on_threads(2, lambda r: optimizer([nn.Parameter(torch.ones(2)), *(_frozen(1, k) for k in kinds)], transport=r))
 
 
 def test_looking_for_statistics_leaves_other_threads_alone():

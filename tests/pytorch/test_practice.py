@@ -150,7 +150,26 @@ def test_a_frozen_base_is_neither_changed_nor_sent():
         assert sent == 4 * sum(p.numel() for p in net[2].parameters())
 
 
-def test_losses_weighted_by_samples_make_all_samples_count_alike():
+def test_within_join_samples_count_alike_without_weights():
+    """An agent whose samples, four times as many, are one, and one whose samples are zero: the mean is 0.8."""
+
+    def work(rank):
+        batches, value = ((1, 0.0), (4, 1.0))[rank.rank]
+        mean = nn.Parameter(torch.zeros(1))
+        agent = network(d3gd.graphs.exponential(2), transport=rank)
+        opt = DecentralizedOptimizer([mean], d3gd.PerronD3GD(step_size=0.02), agent)
+        for _ in range(150):
+            with opt.join():
+                for _ in range(batches):
+                    opt.zero_grad()
+                    (0.5 * (mean - value).square().sum()).backward()
+                    opt.step()
+        return mean.item()
+
+    assert on_threads(2, work) == pytest.approx([0.8, 0.8], abs=0.02)
+
+
+def test_where_agents_take_equal_steps_losses_weighted_by_samples_make_all_samples_count_alike():
     """The limit is the minimum over all samples: that of the mean over agents is elsewhere."""
 
     def work(rank):

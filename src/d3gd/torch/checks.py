@@ -115,11 +115,17 @@ def require_same_agent(found: int, agent: int) -> None:
         )
 
 
+def require_same_steps(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
+    """Raise an error for a state of other local steps."""
+    if "every" in arrays and arrays["every"] != own["every"]:
+        raise RecordError(
+            f"the state was saved with every = {int(arrays['every'])}, and this optimizer has every = "
+            f"{int(own['every'])}; keep it"
+        )
+
+
 def require_same_run(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
-    """Raise an error for a state of another network, whose corrections would not cancel, or of other local steps."""
-    found, wanted = int(arrays["every"]), int(own["every"])
-    if found != wanted:
-        raise RecordError(f"the state was saved with every = {found}, and this optimizer has every = {wanted}; keep it")
+    """Raise an error for a state of another network, whose corrections would not cancel."""
     if arrays["network"] != own["network"]:
         raise RecordError(
             "the state was saved on another network; what agents have learnt of each other holds for its links and "

@@ -57,10 +57,11 @@ def network(
 
 
 def sample_weight(samples: int, network: Network) -> float:
-    """Return the factor for this agent's loss under which all samples of all agents count alike.
+    """Return the factor for this agent's loss under which all samples of all agents count alike, in equal steps.
 
-    Methods minimize the mean over agents, in which the samples of an agent with few of them count more. Collective: all
-    processes call it.
+    Methods minimize the mean over agents, in which the samples of an agent with few of them count more if all take as
+    many steps, as with :class:`KeyedBatches`. Within ``join``, an agent with few samples is done sooner, so that with
+    equal batch sizes samples count alike without a factor. Collective: all processes call it.
 
     Args:
         samples: The number of samples that this agent has.
@@ -68,8 +69,11 @@ def sample_weight(samples: int, network: Network) -> float:
     """
     transport = network.halo.transport
     with transport.together():
-        count("samples", samples, least=1)
+        count("samples", samples, least=0)
     counts = transport.each(np.array(float(samples)))
+    with transport.together():
+        if not counts.any():
+            raise SettingsError("no agent has samples; give each the number of its own")
     return float(samples / counts.mean())
 
 

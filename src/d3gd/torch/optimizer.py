@@ -22,7 +22,7 @@ from d3gd.torch.checks import require_network, require_one_agent, warn_without_g
 from d3gd.torch.local import Local, Make
 from d3gd.torch.networks import Following
 from d3gd.torch.plain import Plain, sizes
-from d3gd.torch.rows import gathered, unscale, write
+from d3gd.torch.rows import frozen, gathered, unscale, write
 from d3gd.torch.saving import key_of, read, saved
 from d3gd.torch.statistics import warn_of_local
 from d3gd.torch.stepping import Steps
@@ -125,12 +125,15 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             if isinstance(network, Following):
                 network.follow(self._model.parameters)
         given = network.given
-        plan = [describe(algorithm), given.graph.indptr, given.graph.sources, given.a0, self._model.form]
-        plan += [[group.get("param_names") for group in self.param_groups], str(network.dtype), network.seed]
-        plan += [same_start, every, steered, *self._source.plan()]
-        transport.require_same(
-            digest(*plan), "an algorithm, network, local optimizer, or order, shapes, groups or precision of parameters"
-        )
+        names = [group.get("param_names") for group in self.param_groups]
+        for what, *parts in [
+            ("an algorithm or settings of it", describe(algorithm), every, steered),
+            ("a network", given.graph.indptr, given.graph.sources, given.a0, str(network.dtype), network.seed),
+            ("an order, shapes, names or precision of parameters", self._model.form, names),
+            ("a local optimizer, groups of parameters or same_start", same_start, *self._source.plan()),
+            ("frozen parameters", *frozen(self.param_groups)),
+        ]:
+            transport.require_same(digest(*parts), what)
         # A slice is a message of its own, so all ranks slice or none, also where only some have an accelerator.
         self._model.sliced = not transport.any(not self._model.sliced)
         x0 = self._model.start(network.dtype)

@@ -58,8 +58,9 @@ class Plain:
         unknown = sorted({name for group in self._groups for name in group} - (_KNOWN - {"lr"}) - self.defaults.keys())
         if unknown:
             raise SettingsError(
-                f"a group of parameters has {unknown[0]!r}, which has no effect: the algorithm takes plain gradient "
-                "steps; leave it out, or give an optimizer that has it: local=lambda p: torch.optim.SGD(p, ...)"
+                f"a group of parameters has {unknown[0]!r}, which has no effect: the algorithm descends "
+                "along gradients as they are; add weight decay to the loss, or, except with QGAdam, give an optimizer "
+                "that has the option: local=lambda p: torch.optim.SGD(p, ...)"
             )
 
     def current(self, k: int) -> Algorithm[Any] | None:

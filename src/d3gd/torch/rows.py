@@ -12,6 +12,8 @@ from d3gd.arrays import Array, Floats
 from d3gd.kernels.buffers import Buffers
 from d3gd.kernels.tensors import DeviceRows, torch_dtype
 
+_SOME = 4096  # numbers
+
 
 class Row:
     """Tensors as one row of numbers, any part of which can be read; what needs no conversion is not copied.
@@ -101,6 +103,17 @@ def write(row: Array, tensors: Sequence[torch.Tensor]) -> None:
     """Write a row into some tensors, without a graph."""
     for part, tensor in zip(parts(row, tensors), tensors, strict=True):
         tensor.copy_(part)
+
+
+def frozen(groups: Sequence[dict[str, Any]]) -> list[Array]:
+    """Return some numbers of each parameter that is not trained, by which another base is recognized."""
+    found = []
+    for parameter in (p for group in groups for p in group["params"] if not p.requires_grad):
+        plain = type(parameter.data) is torch.Tensor and parameter.layout == torch.strided and not parameter.is_meta
+        numbers = parameter.detach().reshape(-1) if plain else torch.empty(0)
+        some = numbers[:: max(1, len(numbers) // _SOME)].cpu()
+        found.append((some.float() if some.is_floating_point() else some).resolve_conj().numpy())
+    return found
 
 
 def unscale(parameters: Sequence[torch.Tensor], scale: torch.Tensor) -> None:

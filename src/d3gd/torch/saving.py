@@ -17,6 +17,7 @@ from d3gd.torch.checks import (
     require_named_tensors,
     require_same_agent,
     require_same_run,
+    require_same_steps,
 )
 from d3gd.torch.local import PREFIX
 from d3gd.torch.plain import sizes
@@ -55,6 +56,7 @@ def read(
     require_named_tensors(state_dict)
     theirs = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
     arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in state_dict.keys() - theirs.keys()}
+    require_same_steps(arrays, own)
     later = tuple(_PREFIX + prefix for prefix in named_later(memory))
     fixed = {name: array for name, array in arrays.items() if not name.startswith(later)}
     require_fitting(fixed, {name: torch.tensor(own[name]).numpy() for name in own if not name.startswith(later)})

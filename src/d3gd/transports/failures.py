@@ -55,7 +55,7 @@ def explained(
         one, other = different[0]
         return (
             f"rank {other} is at ({shown[other]}) while rank {one} is at ({shown[one]}); messages do not match: give "
-            "all ranks the same experiment"
+            "all ranks the same experiment, equally many steps, and the same other calls between them"
         )
     if isinstance(late, MisfitError):
         return f"what rank {late.peer} sent is not ({what}); give all ranks the same experiment"
