@@ -66,7 +66,7 @@ CASES = {
     [
         *((case, d3gd.PerronD3GD) for case in CASES),
         *((case, partial(d3gd.PerronD3GD, momentum=0.5)) for case in ("every", "not steered", "compress", "both")),
-        *((case, d3gd.QGAdam) for case in ("every", "not steered", "compress", "both")),
+        *((case, partial(d3gd.QGAdam, momentum=0.5)) for case in ("every", "not steered", "compress", "both")),
         ("both, momentum", d3gd.FROST),
     ],
 )
