@@ -99,6 +99,12 @@ class Method:
     make: Callable[[float], Algorithm[Any]]
     every: int = 1  # local steps per iteration
     everyone: bool = False  # whether agents exchange with all others, whatever the graph
+    alone: bool = False  # whether they exchange with nobody
+
+    @property
+    def on_any_graph(self) -> bool:
+        """Whether the graph makes no difference, so that it is trained on one of them only."""
+        return self.everyone or self.alone
 
 
 def _with_momentum(method: Algorithm[Any], every: int = 1) -> Algorithm[Any]:
@@ -116,7 +122,7 @@ def _rarely_adam(step: float, every: int = 8, compress: str | None = None) -> Al
 
 
 METHODS: Mapping[str, Method] = {
-    ALONE: Method(lambda step: _with_momentum(Alone(step_size=step))),
+    ALONE: Method(lambda step: _with_momentum(Alone(step_size=step)), alone=True),
     "Di-DGD": Method(lambda step: d3gd.DiDGD(step_size=step)),
     "D3GD": Method(lambda step: d3gd.D3GD(step_size=step)),
     "SGP": Method(lambda step: d3gd.SGP(step_size=step)),

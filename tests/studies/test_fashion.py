@@ -12,8 +12,10 @@ pytest.importorskip("torch")
 
 import torch
 
+from studies.fashion.__main__ import reported
 from studies.fashion.plan import (
     AGENTS,
+    CELLS,
     CENTRAL,
     CENTRAL_ADAM,
     EPOCH,
@@ -30,9 +32,9 @@ from studies.fashion.plan import (
 from studies.fashion.report import lines, tuned, written
 
 
-def run(method, step=0.1, end=0.5, *, status="completed", seed=0, sent=1e6):
+def run(method, step=0.1, end=0.5, *, status="completed", seed=0, sent=1e6, graph="directed"):
     curve = np.linspace(0.1, end, EPOCHS + 1).tolist()
-    trial = Trial(method, "directed", 0.1, step, seed, EPOCHS, "test")
+    trial = Trial(method, graph, 0.1, step, seed, EPOCHS, "test")
     curves = dict.fromkeys(("accuracy", "accuracy_worst", "accuracy_of_mean"), curve)
     return {"trial": asdict(trial), "status": status, **curves, "bytes": np.linspace(0, sent, EPOCHS + 1).tolist()}
 
@@ -87,6 +89,14 @@ def test_the_page_says_what_is_met_and_which_step_is_at_an_end_of_the_grid():
     assert "1.2 points behind all data in one place, Adam at epochs 3 to 6 (target: 1, not met)" in page
     assert "ends 5.0 points behind all data in one place (target: 2, not met), with 1/30 of the bytes" in page
     assert f"{FEW_ADAM}, ends 1.0 points behind all data in one place, Adam (target: 2, met)" in page
+
+
+def test_what_no_graph_restricts_is_trained_once_and_stands_in_both_tables():
+    steps = {CENTRAL: 0.1, CENTRAL_ADAM: 0.1, MOMENTUM: 0.1, QG_ADAM: 0.1, FEW: 0.1, FEW_ADAM: 0.1, HALF_ADAM: 0.1}
+    trials = reported(steps, CELLS[::2], seeds=1)  # both graphs at one skew
+    assert [len([t for t in trials if t.graph == graph]) for graph, _ in CELLS[::2]] == [7, 5]
+    page = written(*[[run(t.method, graph=t.graph, end=0.9 if t.method == CENTRAL else 0.8) for t in trials]] * 2)
+    assert page.count("| all data in one place | 0.1 | 90.0 (90.0-90.0)") == 2
 
 
 def test_other_tools_can_read_all_runs():
