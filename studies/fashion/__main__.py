@@ -14,7 +14,7 @@ from d3gd.runs.outputs import claim
 from d3gd.runs.trials import run_missing, stored
 from studies import command
 from studies.fashion.plan import CELLS, EPOCHS, METHODS, STEPS, TUNING_EPOCHS, TUNING_SEEDS, Trial
-from studies.fashion.report import figure, lines, tuned, written
+from studies.fashion.report import figure, lines, read, tuned, written
 
 
 def tuning(methods: Sequence[str]) -> list[Trial]:
@@ -35,10 +35,12 @@ def reported(steps: dict[str, float], cells: Sequence[tuple[str, float]], seeds:
 
 
 def run(trials: Sequence[Trial], data: Path, out: Path, jobs: int | None, what: str) -> list[dict[str, Any]]:
-    """Run the trials that are missing, and return all."""
+    """Run the trials that are missing, and return all; those in ``runs.csv`` need not be repeated."""
     folder = make_folder(out / "trials")
     wanted = {folder / trial.file: trial for trial in trials}
-    there = {file: content for file in wanted if (content := stored(file)) is not None}
+    listed = read((out / "runs.csv").read_text(encoding="utf-8")) if (out / "runs.csv").exists() else []
+    known = {folder / Trial(**run["trial"]).file: run for run in listed}
+    there = {file: run for file in wanted if (run := stored(file) or known.get(file)) is not None}
     found = run_missing(wanted, partial(_run, data=data), there=there, jobs=jobs, progress=True, what=what)
     return list(found.values())
 

@@ -46,6 +46,8 @@ STEERED, OWN = "PerronD3GD, momentum, H = 8, steered", "PerronD3GD, momentum at 
 ADAM, QG_ADAM, CENTRAL_ADAM = d3gd.AdamW(weight_decay=0.0), "quasi-global Adam", "all data in one place, Adam"
 RARE_ADAM, FEW_ADAM = "quasi-global Adam, H = 8", "quasi-global Adam, H = 8, int8"
 HALF_ADAM = "quasi-global Adam, H = 4, int4"
+TWICE, TWICE_ADAM = "PerronD3GD, momentum, 2 rounds, int8", "quasi-global Adam, 2 rounds, int8"
+FEW_TWICE = "quasi-global Adam, H = 8, 2 rounds, int4"
 
 GRAPHS: Mapping[str, Callable[[int], d3gd.Digraph]] = {
     "directed": lambda seed: d3gd.graphs.erdos_renyi(AGENTS, 0.3, seed=seed),
@@ -115,10 +117,14 @@ def _rarely(step: float, *, steered: bool = False) -> Algorithm[Any]:
     return d3gd.Local(method=d3gd.PerronD3GD(step_size=step, momentum=0.5), every=8, steered=steered)
 
 
-def _rarely_adam(step: float, every: int = 8, compress: str | None = None) -> Algorithm[Any]:
-    method = d3gd.QGAdam(step_size=step, scales_every=5 if compress else 1)
+def _rarely_adam(step: float, every: int = 8, compress: str | None = None, rounds: int = 1) -> Algorithm[Any]:
+    method = d3gd.QGAdam(step_size=step, scales_every=5 if compress else 1, rounds=rounds)
     local = d3gd.Local(method=method, every=every, steered=False)
-    return d3gd.Compressed(method=local, compress=compress) if compress else local
+    return _in_bytes(local, compress) if compress else local
+
+
+def _in_bytes(method: Algorithm[Any], compress: str = "int8") -> Algorithm[Any]:
+    return d3gd.Compressed(method=method, compress=compress)
 
 
 METHODS: Mapping[str, Method] = {
@@ -129,15 +135,18 @@ METHODS: Mapping[str, Method] = {
     "Push-Pull": Method(lambda step: d3gd.PushPull(step_size=step)),
     "quasi-global momentum": Method(lambda step: d3gd.QGMomentum(step_size=step)),
     QG_ADAM: Method(lambda step: d3gd.QGAdam(step_size=step)),
+    TWICE_ADAM: Method(lambda step: _in_bytes(d3gd.QGAdam(step_size=step, rounds=2))),
     RARE_ADAM: Method(_rarely_adam, every=8),
     FEW_ADAM: Method(lambda step: _rarely_adam(step, 8, "int8"), every=8),
     HALF_ADAM: Method(lambda step: _rarely_adam(step, 4, "int4"), every=4),
+    FEW_TWICE: Method(lambda step: _rarely_adam(step, 8, "int4", rounds=2), every=8),
     PLAIN: Method(lambda step: d3gd.PerronD3GD(step_size=step)),
     OWN: Method(lambda step: _with_momentum(d3gd.PerronD3GD(step_size=step))),
     MOMENTUM: Method(lambda step: d3gd.PerronD3GD(step_size=step, momentum=0.9)),
+    TWICE: Method(lambda step: _in_bytes(d3gd.PerronD3GD(step_size=step, momentum=0.9, rounds=2))),
     RARE: Method(_rarely, every=8),
     STEERED: Method(lambda step: _rarely(step, steered=True), every=8),
-    FEW: Method(lambda step: d3gd.Compressed(method=_rarely(step), compress="int8"), every=8),
+    FEW: Method(lambda step: _in_bytes(_rarely(step)), every=8),
     AVERAGING: Method(
         lambda step: _with_momentum(d3gd.DGD(step_size=step, combine="after"), EPOCH), every=EPOCH, everyone=True
     ),

@@ -3,6 +3,7 @@
 import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from studies.fashion.plan import (
     EPOCHS,
     FEW,
     FEW_ADAM,
+    FEW_TWICE,
     HALF_ADAM,
     METHODS,
     MOMENTUM,
@@ -27,13 +29,16 @@ from studies.fashion.plan import (
     STEPS,
     TUNING_EPOCHS,
     TUNING_SEEDS,
+    TWICE,
+    TWICE_ADAM,
     Trial,
 )
 from studies.markdown import table
 
 Run = Mapping[str, Any]
-_COLORS = ("#999999", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-_DRAWN = ("Di-DGD", "quasi-global momentum", MOMENTUM, QG_ADAM, FEW_ADAM, HALF_ADAM, CENTRAL)
+CURVES = ("accuracy", "accuracy_worst", "accuracy_of_mean", "bytes")
+_COLORS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+_DRAWN = ("Di-DGD", "quasi-global momentum", MOMENTUM, TWICE, QG_ADAM, FEW_ADAM, FEW_TWICE, CENTRAL)
 
 
 def tuned(trials: Sequence[Run]) -> dict[str, float]:
@@ -54,10 +59,9 @@ def _curves(runs: Sequence[Run]) -> dict[tuple[str, float], dict[str, dict[str, 
     for graph, alpha in grouped:
         there = grouped.get((CELLS[0][0], alpha), {})
         grouped[graph, alpha].update({m: some for m, some in there.items() if METHODS[m].on_any_graph})
-    names = ("accuracy", "accuracy_worst", "accuracy_of_mean", "bytes")
     return {
         cell: {
-            method: {name: np.array([_filled(run, name) for run in some]) for name in names}
+            method: {name: np.array([_filled(run, name) for run in some]) for name in CURVES}
             for method, some in methods.items()
         }
         for cell, methods in grouped.items()
@@ -90,8 +94,9 @@ def written(trials: Sequence[Run], runs: Sequence[Run]) -> str:
         "*Momentum* is 0.9. That of PerronD3GD is quasi-global; with H = 8 local steps per exchange it is 0.5, and "
         "corrections act with the exchange, or also in local steps (*steered*). In local steps of quasi-global Adam "
         "the momentum steers and corrections act with the exchange; where messages are compressed, scales travel with "
-        "every fifth. *At every agent*, and where training is local or centralized, it is that of SGD. *All data in "
-        "one place* averages all agents' gradients in every step: the same samples.",
+        "every fifth. With two *rounds*, an exchange mixes twice. *At every agent*, and where training is local or "
+        "centralized, it is that of SGD. *All data in one place* averages all agents' gradients in every step: the "
+        "same samples.",
         "![Accuracy against epochs and bytes](fashion.png)",
     ]
     missing = [f"{graph}, {alpha}" for graph, alpha in CELLS if (graph, alpha) not in cells]
@@ -123,14 +128,21 @@ def _targets(methods: Mapping[str, Mapping[str, Floats]]) -> str:
     """Say how far methods are behind training on all data by the same optimizer, and what few bytes cost."""
     near = [
         f"{method}, at most {worst:.1f} points behind {central} at epochs 3 to {EPOCHS} ({_verdict('1', worst <= 1)})"
-        for method, central in ((MOMENTUM, CENTRAL), (QG_ADAM, CENTRAL_ADAM))
+        for method, central in (
+            (MOMENTUM, CENTRAL),
+            (TWICE, CENTRAL),
+            (QG_ADAM, CENTRAL_ADAM),
+            (TWICE_ADAM, CENTRAL_ADAM),
+        )
+        if method in methods
         for worst in [max(0.0, _behind(methods, method, central).max())]
     ]
     dense = methods[MOMENTUM]["bytes"][:, -1].mean()
     few = [
         f"{method}, ends {last:.1f} points behind {central} ({_verdict('2', last <= 2)}), with 1/{share:.0f} of the "
         f"bytes of {MOMENTUM} ({_verdict('1/25', share >= 25)})"
-        for method, central in ((FEW, CENTRAL), (FEW_ADAM, CENTRAL_ADAM), (HALF_ADAM, CENTRAL_ADAM))
+        for method, central in ((FEW, CENTRAL), *((name, CENTRAL_ADAM) for name in (FEW_ADAM, HALF_ADAM, FEW_TWICE)))
+        if method in methods
         for last, share in [(_behind(methods, method, central)[-1], dense / methods[method]["bytes"][:, -1].mean())]
     ]
     return "Behind all data in one place, mean over agents and seeds:\n\n" + "\n".join(f"- {x}." for x in near + few)
@@ -151,15 +163,29 @@ def lines(runs: Sequence[Run]) -> str:
     """Return all runs as CSV, a line for each record; bytes are those of all agents."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = ("accuracy", "accuracy_worst", "accuracy_of_mean", "bytes")
-    writer.writerow(["method", "graph", "alpha", "step", "seed", "images", "status", "epoch", *columns])
+    writer.writerow(["method", "graph", "alpha", "step", "seed", "images", "status", "epoch", *CURVES])
     for run in runs:
         trial = Trial(**run["trial"])
         between = 1 if trial.on == "test" else trial.epochs  # records
         head = [trial.method, trial.graph, trial.alpha, trial.step, trial.seed, trial.on, run["status"]]
-        for record, values in enumerate(zip(*(run[name] for name in columns), strict=True)):
+        for record, values in enumerate(zip(*(run[name] for name in CURVES), strict=True)):
             writer.writerow([*head, record * between, *values])
     return text.getvalue()
+
+
+def read(text: str) -> list[dict[str, Any]]:
+    """Return the runs that :func:`lines` has written."""
+    found: dict[Trial, dict[str, Any]] = {}
+    for row in csv.DictReader(StringIO(text)):
+        on = row["images"]
+        place = row["method"], row["graph"], float(row["alpha"]), float(row["step"]), int(row["seed"])
+        trial = Trial(*place, EPOCHS if on == "test" else TUNING_EPOCHS, on)
+        run = found.setdefault(
+            trial, {"trial": asdict(trial), "status": row["status"], **{name: [] for name in CURVES}}
+        )
+        for name in CURVES:
+            run[name].append(float(row[name]))
+    return list(found.values())
 
 
 def figure(runs: Sequence[Run], out: Path) -> None:
@@ -169,7 +195,7 @@ def figure(runs: Sequence[Run], out: Path) -> None:
     (graph, alpha), methods = next(iter(_curves(runs).items()))
     drawing = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = drawing.subplots(1, 2, sharey=True)
-    for color, method in zip(_COLORS[1:], [name for name in _DRAWN if name in methods], strict=False):
+    for color, method in zip(_COLORS, [name for name in _DRAWN if name in methods], strict=False):
         curve = 100 * methods[method]["accuracy"]
         mean, sent = curve.mean(axis=0), methods[method]["bytes"].mean(axis=0) / AGENTS / 1e6
         epochs, lowest, highest = range(1, len(mean)), curve.min(axis=0), curve.max(axis=0)

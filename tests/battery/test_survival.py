@@ -51,7 +51,8 @@ def methods():
             algorithm = replace(algorithm, **CYCLES)
         # Refused under any conditions: agents must come to know the same.
         refused = isinstance(algorithm, d3gd.ACGT | d3gd.CHOCO) or (
-            isinstance(algorithm, d3gd.PerronD3GD) and (algorithm.rule == "planned" or algorithm.perron == "tracked")
+            isinstance(algorithm, d3gd.PerronD3GD)
+            and (algorithm.rule == "planned" or algorithm.perron == "tracked" or algorithm.rounds > 1)
         )
         if not refused:
             found.setdefault((type(algorithm), algorithm.survives, algorithm.relies_on), algorithm)

@@ -6,7 +6,7 @@ from dataclasses import fields
 from d3gd.algorithms import catalogue
 from d3gd.errors import SettingsError
 
-MOMENTUM = 0.3
+SWITCHED = {"momentum": 0.3, "rounds": 2}
 
 
 def every_method(step_size):
@@ -20,8 +20,8 @@ def every_method(step_size):
         for choice in words:
             made[" ".join([name, *choice.values()])] = method(step_size=step_size, **choice)
         for field in fields(method):
-            switched = MOMENTUM if field.name == "momentum" else not field.default
-            if field.name == "momentum" or field.type is bool:
+            if field.type is bool or (field.name in SWITCHED and field.default is not None):
+                switched = SWITCHED.get(field.name, not field.default)
                 for choice in (words[0], words[-1]):
                     label = " ".join([name, *choice.values(), f"{field.name}={switched}"])
                     with suppress(SettingsError):  # choices that exclude each other

@@ -15,6 +15,7 @@ from d3gd.transports.threads import Thread, on_threads
 METHODS = {
     "Di-DGD": d3gd.DiDGD(step_size=0.1),
     "PerronD3GD": d3gd.PerronD3GD(step_size=0.1),
+    "PerronD3GD, rounds": d3gd.PerronD3GD(step_size=0.1, rounds=2),
     "FROST": d3gd.FROST(step_size=0.1),
     "SGP": d3gd.SGP(step_size=0.1),  # its models are not part of its state
     "D3GD": d3gd.D3GD(step_size=0.1),  # needs the model whole
@@ -69,6 +70,7 @@ LARGE = {
     "momentum": (d3gd.PerronD3GD(step_size=0.1, momentum=0.5), {}),
     "momentum, every": (d3gd.PerronD3GD(step_size=0.1, momentum=0.5), {"every": 2}),
     "QGAdam": (d3gd.QGAdam(step_size=0.1), {}),
+    "QGAdam, rounds": (d3gd.QGAdam(step_size=0.1, rounds=2), {}),
     "QGAdam, every": (d3gd.QGAdam(step_size=0.1), {"every": 2, "steered": False}),
 }
 

@@ -27,9 +27,10 @@ from studies.fashion.plan import (
     MOMENTUM,
     QG_ADAM,
     STEPS,
+    TUNING_EPOCHS,
     Trial,
 )
-from studies.fashion.report import lines, tuned, written
+from studies.fashion.report import lines, read, tuned, written
 
 
 def run(method, step=0.1, end=0.5, *, status="completed", seed=0, sent=1e6, graph="directed"):
@@ -105,3 +106,11 @@ def test_other_tools_can_read_all_runs():
     assert table[EPOCHS]["epoch"] == str(EPOCHS)
     assert float(table[EPOCHS]["accuracy"]) == 0.8
     assert [row["status"] for row in table[:: EPOCHS + 1]] == ["completed", "diverged"]
+
+
+def test_a_run_in_the_table_of_runs_need_not_be_repeated():
+    tuning = run("SGP", seed=100)
+    tuning |= {name: tuning[name][:: len(tuning[name]) - 1] for name in tuning if name not in ("trial", "status")}
+    tuning["trial"] |= {"on": "validation", "epochs": TUNING_EPOCHS}
+    runs = [run("SGP", end=0.8), tuning, run("SGP", seed=1, status="diverged")]
+    assert read(lines(runs)) == runs

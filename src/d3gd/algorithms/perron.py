@@ -16,10 +16,10 @@ from d3gd.rules.fixed import Fixed
 from d3gd.rules.momentum import Moving, Still
 from d3gd.rules.nearby import Nearby
 from d3gd.rules.planned import Planned
-from d3gd.rules.updates import corrected, mixed_correction
+from d3gd.rules.updates import corrected, gossiped, mixed_correction
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
-from d3gd.validation import one_of, positive, within
+from d3gd.validation import count, one_of, positive, within
 
 
 class PerronState(NamedTuple):
@@ -71,6 +71,8 @@ class PerronD3GD(Algorithm[PerronState]):
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
+        rounds: r, the number of rounds of mixing per iteration: models mix with :math:`A^r`. Two rounds of half the
+            bytes, as with ``compress="bf16"``, often do more than one. Every message must arrive.
         rule: How weights are chosen. ``"mixing"``, the default: for fast mixing at nearly equal shares, from the graph
             alone. ``"planned"``: from sketches of everyone's gradients as well, repeatedly during the run
             (:mod:`d3gd.rules.planned`); it needs a network on which every message arrives. ``"fixed"``: the initial
@@ -104,6 +106,7 @@ class PerronD3GD(Algorithm[PerronState]):
     rule: Literal["mixing", "planned", "fixed"] = "mixing"
     correct: bool = True
     momentum: float = 0.0
+    rounds: int = 1
     perron: Literal["discovered", "known", "tracked"] = "discovered"
 
     def __post_init__(self) -> None:
@@ -111,6 +114,7 @@ class PerronD3GD(Algorithm[PerronState]):
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("mixing", "planned", "fixed"))
         within("momentum", self.momentum, 0, 1)
+        count("rounds", self.rounds, least=1)
         one_of("perron", self.perron, ("discovered", "known", "tracked"))
         if self.perron == "tracked" and self.rule != "fixed":
             raise SettingsError(
@@ -122,6 +126,11 @@ class PerronD3GD(Algorithm[PerronState]):
                 "momentum needs weights that stay the same, and a gain for all of their modes; leave out the momentum, "
                 'or rule = "planned" and perron = "tracked"'
             )
+        if self.rounds > 1 and (self.rule == "planned" or self.perron == "tracked"):
+            raise SettingsError(
+                f"rounds = {self.rounds} needs weights that are chosen for so many rounds; leave out rounds, or "
+                'rule = "planned" and perron = "tracked"'
+            )
 
     @property
     def needs(self) -> Needs:
@@ -131,11 +140,14 @@ class PerronD3GD(Algorithm[PerronState]):
     @property
     def survives(self) -> frozenset[Hardship]:
         """Everything, where shares are measured; a plan from data, or news of who is settled, must reach everyone."""
-        return frozenset() if self.rule == "planned" or self.perron == "tracked" else frozenset(get_args(Hardship))
+        whole = self.rule == "planned" or self.perron == "tracked" or self.rounds > 1
+        return frozenset() if whole else frozenset(get_args(Hardship))
 
     @property
     def relies_on(self) -> str:
         """What all agents do alike must follow from the same knowledge."""
+        if self.rounds > 1:
+            return f"every message arriving at once, as rounds = {self.rounds} needs"
         alike = "planning from the same table" if self.rule == "planned" else "correcting with the same gain"
         return f"all agents {alike}"
 
@@ -154,7 +166,14 @@ class PerronD3GD(Algorithm[PerronState]):
             return Planned(self.correct)
         if self.perron == "tracked":
             return Nearby(self.correct)
-        return (Fixed if net.reliable else Failing)(self.rule == "mixing", self.correct, self.momentum)
+        if net.reliable:
+            return Fixed(self.rule == "mixing", self.correct, self.momentum, self.rounds)
+        if self.rounds > 1:
+            raise SettingsError(
+                f"rounds = {self.rounds} needs every message to arrive at once; use rounds = 1, or drop the conditions "
+                "(between sites, set patience = inf)"
+            )
+        return Failing(self.rule == "mixing", self.correct, self.momentum)
 
     def init(self, net: Network, x0: Floats) -> PerronState:
         """Start from ``x0`` without corrections."""
@@ -174,9 +193,9 @@ class PerronD3GD(Algorithm[PerronState]):
         r, message = rule.message(net, r, now)
         sent = net.exchange(m=m, **message)
         if self.correct:
-            x, v = mixed_correction(net, a, sent.m, m, s.x, v, rate=beta / gamma)
+            x, v = mixed_correction(net, a, sent.m, m, s.x, v, rate=beta / gamma, rounds=self.rounds)
         else:
-            x = net.precise(net.mix(a, sent.m, double=True))
+            x = net.precise(gossiped(net, a, sent.m, self.rounds))
         return PerronState(x=x, v=v, momentum=momentum.after(net, x, gamma), rule=rule.end(net, r, sent, now))
 
     def heading(self, net: Network, s: PerronState, k: int) -> Heading:

@@ -64,6 +64,8 @@ class QGAdam(QuasiGlobal[QGAdamState]):
         eps: :math:`\epsilon`.
         scales_every: The number of exchanges per exchange of scales. Between two of those
             :math:`r_i^{k+1} = \hat r_i^k`; with 5, messages are 1.2 times as long as those of models alone.
+        rounds: The number of rounds of mixing per iteration, as in :class:`d3gd.PerronD3GD`; scales take part in the
+            first.
         rule: ``"mixing"``: weights planned for fast mixing, from the graph alone; ``"fixed"``: the initial weights.
         perron: ``"discovered"``: agents discover the network by flooding; ``"known"`` takes it as known beforehand, as
             it must be in simulations of more than 2,000 agents.
@@ -90,6 +92,7 @@ class QGAdam(QuasiGlobal[QGAdamState]):
     second: float = 0.999
     eps: float = 1e-8
     scales_every: int = 1
+    rounds: int = 1
     rule: Literal["mixing", "fixed"] = "mixing"
     perron: Literal["discovered", "known"] = "discovered"
 
@@ -98,10 +101,11 @@ class QGAdam(QuasiGlobal[QGAdamState]):
         within("second", self.second, 0, 1)
         within("eps", self.eps, 0, np.inf, closed="()")
         count("scales_every", self.scales_every, least=1)
+        count("rounds", self.rounds, least=1)
 
     @property
     def _rule(self) -> Fixed:
-        return Fixed(self.rule == "mixing", corrected=True, momentum=self.momentum)
+        return Fixed(self.rule == "mixing", corrected=True, momentum=self.momentum, rounds=self.rounds)
 
     def init(self, net: Network, x0: Floats) -> QGAdamState:
         """Start from ``x0`` without moments."""
@@ -131,7 +135,7 @@ class QGAdam(QuasiGlobal[QGAdamState]):
             r = net.precise(net.mix(a, sent.r))
         else:
             sent = net.exchange(m=m)
-        x, v = mixed_correction(net, a, sent.m, m, s.x, s.v, rate=beta / gamma)
+        x, v = mixed_correction(net, a, sent.m, m, s.x, s.v, rate=beta / gamma, rounds=self.rounds)
         return s._replace(x=x, v=v, q=observed(net, before, x, gamma=gamma), r=r)
 
     def heading(self, net: Network, s: QGAdamState, k: int) -> Heading:

@@ -19,8 +19,6 @@ from d3gd.validation import is_number, plain, shown
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Numbers: TypeAlias = npt.NDArray[np.int8]
 
-_BLOCK = 256  # numbers that share a scale
-
 
 @runtime_checkable
 class Compressor(Protocol):
@@ -43,29 +41,39 @@ class Compressor(Protocol):
 
 
 class _Rounded:
-    """Whole numbers, and a scale, 4 bytes, for every 256 of them: multiples of a fraction of the largest one."""
+    """Whole numbers in blocks with a scale each: multiples of a fraction of the largest number of the block."""
 
     damping = 1.0
     largest: int
+    block: int  # numbers that share a scale
+    halved: bool  # whether scales travel in two bytes
 
     def encode(self, rows: Floats) -> Bytes:
         """Return the scales, then the numbers."""
-        blocks = _blocks(rows)
-        scales = (np.abs(blocks).max(axis=2) / self.largest).astype(np.float32)
-        units = scales[:, :, None].astype(rows.dtype)
+        blocks = _blocks(rows, self.block)
+        scales = self._scales_packed((np.abs(blocks).max(axis=2) / self.largest).astype(np.float32))
+        units = self._scales_unpacked(scales)[:, :, None].astype(rows.dtype)  # as receivers find them
         ratios = np.divide(blocks, units, out=np.zeros_like(blocks), where=units != 0)
         numbers = np.rint(np.clip(ratios, -self.largest, self.largest)).astype(np.int8)
         flat = np.ascontiguousarray(numbers.reshape(len(rows), -1)[:, : rows.shape[1]])
-        return np.concatenate([scales.view(np.uint8), self._packed(flat)], axis=1)
+        return np.concatenate([scales, self._packed(flat)], axis=1)
 
     def decode(self, message: Bytes, width: int) -> Floats:
         """Return the numbers times their scales."""
-        block = min(width, _BLOCK)
-        count = -(-width // block)
-        scales = np.ascontiguousarray(message[:, : 4 * count]).view(np.float32).astype(np.float64)
-        numbers = self._unpacked(np.ascontiguousarray(message[:, 4 * count :]))[:, :width]
+        block = min(width, self.block)
+        size = (2 if self.halved else 4) * -(-width // block)
+        scales = self._scales_unpacked(message[:, :size])
+        numbers = self._unpacked(np.ascontiguousarray(message[:, size:]))[:, :width]
         values: Floats = numbers * np.repeat(scales, block, axis=1)[:, :width]
         return values
+
+    def _scales_packed(self, scales: Floats) -> Bytes:
+        return BF16().encode(scales) if self.halved else scales.view(np.uint8)
+
+    def _scales_unpacked(self, packed: Bytes) -> Floats:
+        if self.halved:
+            return BF16().decode(packed, packed.shape[1] // 2)
+        return np.ascontiguousarray(packed).view(np.float32).astype(np.float64)
 
     def _packed(self, numbers: Numbers) -> Bytes:
         return numbers.view(np.uint8)
@@ -86,23 +94,23 @@ class Int8(_Rounded):
         ((1, 7), array([[-1. ,  0.5,  0. ]]))
     """
 
-    largest = 127
+    largest, block, halved = 127, 256, False
 
 
 @dataclass(frozen=True)
 class Int4(_Rounded):
-    r"""Half a byte per number, and a scale, 4 bytes, for every 256 of them.
+    r"""Half a byte per number, and a scale, 2 bytes, for every 64 of them.
 
     Numbers are rounded to multiples of 1/7 of the largest of their block. A block of that one and others of half a
-    multiple is the worst: :math:`1 - \delta \le 255 / (4 \cdot 7^2 + 255)`.
+    multiple is the worst, :math:`63 / (4 \cdot 7^2 + 63)` but for the rounding of scales: :math:`1 - \delta \le 1/4`.
 
     Example:
-        >>> message = Int4().encode(np.array([[-1.0, 0.5, 0.0]]))
+        >>> message = Int4().encode(np.array([[-1.0, 0.4, 0.0]]))
         >>> message.shape, Int4().decode(message, 3).round(2)
-        ((1, 6), array([[-1.  ,  0.43,  0.  ]]))
+        ((1, 4), array([[-1.  ,  0.43,  0.  ]]))
     """
 
-    largest = 7
+    largest, block, halved = 7, 64, True
 
     def _packed(self, numbers: Numbers) -> Bytes:
         even = np.pad(numbers, ((0, 0), (0, numbers.shape[1] % 2))).view(np.uint8) & 0xF
@@ -235,10 +243,10 @@ def decoded(by: Compressor, message: Bytes, width: int) -> Floats:
     return rows
 
 
-def _blocks(rows: Floats) -> Floats:
+def _blocks(rows: Floats, block: int) -> Floats:
     """Return rows in blocks, the last filled up with zeros."""
     count, width = rows.shape
-    block = min(width, _BLOCK)
+    block = min(width, block)
     short = -width % block
     whole = rows if not short else np.pad(rows, ((0, 0), (0, short)))
     return whole.reshape(count, -1, block)

@@ -26,12 +26,20 @@ class Known(NamedTuple):
         return Use(net.block(self.a), self.pi[net.agents, None], self.gain.at(k))
 
 
-def known(graph: Digraph, a: Floats, *, corrected: bool = True, damping: float = 1.0, momentum: float = 0.0) -> Known:
+def known(
+    graph: Digraph,
+    a: Floats,
+    *,
+    corrected: bool = True,
+    damping: float = 1.0,
+    momentum: float = 0.0,
+    rounds: int = 1,
+) -> Known:
     """Return what follows from weights over all edges, damped if messages are compressed."""
     a = damped(a, graph.self_loops, damping)
     A = graph.matrix(a)
-    gain = gain_under(A, momentum).under(damping, momentum) if corrected else Gain(0.0, 0.0)
-    require_stable(A, gain, momentum, damping)
+    gain = gain_under(A, momentum, rounds).under(damping, momentum) if corrected else Gain(0.0, 0.0)
+    require_stable(A, gain, momentum, damping, rounds)
     return Known(a=a, pi=perron(A), gain=gain)
 
 
@@ -43,18 +51,27 @@ class Fixed(Rule):
         mixing: Whether the weights are planned for mixing, from the graph alone, or the initial ones.
         corrected: Whether the method corrects.
         momentum: That of the models.
+        rounds: The number of rounds of mixing per iteration.
     """
 
     mixing: bool
     corrected: bool
     momentum: float = 0.0
+    rounds: int = 1
 
     def init(self, net: Network, x0: Floats) -> Known:
         """Discover the network, and choose weights for it."""
         found = net.survey()
         most = Gain(1.0, 1.0).under(net.damping, self.momentum).first if self.corrected else 0.0
-        a = mixing_weights(found.graph, self.momentum, most, net.damping) if self.mixing else found.a0
-        return known(found.graph, a, corrected=self.corrected, damping=net.damping, momentum=self.momentum)
+        a = mixing_weights(found.graph, self.momentum, most, net.damping, self.rounds) if self.mixing else found.a0
+        return known(
+            found.graph,
+            a,
+            corrected=self.corrected,
+            damping=net.damping,
+            momentum=self.momentum,
+            rounds=self.rounds,
+        )
 
     def use(self, net: Network, s: Known, k: int) -> Use:
         """Return the weights."""

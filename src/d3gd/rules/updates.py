@@ -6,6 +6,7 @@ cores, without intermediate results as large as the state. :func:`rowwise` does 
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 from d3gd.arrays import Array, Floats
 from d3gd.distributed.received import Received
@@ -94,13 +95,26 @@ def mixed_descent(
     return new
 
 
+def gossiped(net: Network, a: Floats, sent: Received, rounds: int = 1) -> Floats:
+    r"""Return :math:`\sum_j (A^r)_{ij} m_j` in double precision, given what was sent in the first of r rounds.
+
+    What rounding takes from a message stays with its sender, so that sums weighted by :math:`\pi` are conserved.
+    """
+    mixed = net.mix(a, sent, double=True)
+    for number in range(1, rounds):
+        name, rows = f"m{number}", net.precise(mixed)
+        message: dict[str, Any] = {name: rows}
+        mixed = net.mix(a, getattr(net.exchange(**message), name), double=True) + net.residual(mixed, rows)
+    return mixed
+
+
 def mixed_correction(
-    net: Network, a: Floats, sent: Received, m: Floats, x: Floats, v: Floats, *, rate: float
+    net: Network, a: Floats, sent: Received, m: Floats, x: Floats, v: Floats, *, rate: float, rounds: int = 1
 ) -> tuple[Floats, Floats]:
-    r"""Return :math:`\sum_j a_{ij} m_j` and the correction after it, given what was sent; ``x`` is no longer needed."""
-    kernels = net.wide(sent)
+    r"""Return :math:`\sum_j (A^r)_{ij} m_j` and the correction after it; ``x`` is no longer needed."""
+    kernels = net.wide(sent) if rounds == 1 else None
     if kernels is None:
-        mixed = net.mix(a, sent, double=True)
+        mixed = gossiped(net, a, sent, rounds)
         return net.precise(mixed), correction(net, v, net.echo(a, sent, m), mixed, rate=rate)
     new, after = net.place(x), net.place(v)
     if after is not v:

@@ -89,14 +89,15 @@ def QGMomentum(setting, A, C, gradients, X, T):
 def QGAdam(setting, A, C, gradients, X, T):
     """The recursion of its docstring; there is no paper of this form."""
     pi, gamma, mu, b = perron(A)[:, None], setting.step_size, setting.momentum, setting.second
-    first, last = gains(A, mu)
+    W = np.linalg.matrix_power(A, setting.rounds)
+    first, last = gains(W, mu)
     V, Q, R, path = np.zeros_like(X), np.zeros_like(X), np.zeros_like(X), [X]
     for k in range(T):
         G = gradients(X) / (len(X) * pi)
         R = np.sqrt(b * R**2 + (1 - b) * G**2)
         M = X - gamma * ((1 - mu) * G / (R / np.sqrt(1 - b ** (k + 1)) + setting.eps) + V + mu * Q)
         beta = last + (first - last) / (1 + k / 100) ** 2
-        before, X, V = X, A @ M, V + beta / gamma * (M - A @ M)
+        before, X, V = X, W @ M, V + beta / gamma * (M - W @ M)
         if k % setting.scales_every == 0:
             R = A @ R
         Q = (Q + (before - X) / gamma) / 2
@@ -107,7 +108,8 @@ def QGAdam(setting, A, C, gradients, X, T):
 def PerronD3GD(setting, A, C, gradients, X, T):
     """The recursion of docs/explanation/perron.md, for the weights that agents chose; plans have their own tests."""
     pi, gamma, mu = perron(A)[:, None], setting.step_size, setting.momentum
-    first, last = gains(A, mu) if setting.correct else (0.0, 0.0)
+    W = np.linalg.matrix_power(A, setting.rounds)
+    first, last = gains(W, mu) if setting.correct else (0.0, 0.0)
     V, Q, path, nearby = np.zeros_like(X), np.zeros_like(X), [X], Nearby(A)
     for k in range(T):
         beta = last + (first - last) / (1 + k / 100) ** 2
@@ -115,7 +117,7 @@ def PerronD3GD(setting, A, C, gradients, X, T):
             pi, beta = nearby.look(k)
             beta *= setting.correct
         M = X - gamma * (gradients(X) / (len(X) * pi) + V + mu * Q)
-        before, X, V = X, A @ M, V + beta / gamma * (M - A @ M)
+        before, X, V = X, W @ M, V + beta / gamma * (M - W @ M)
         Q = (Q + (before - X) / gamma) / 2
         path.append(X)
     return path

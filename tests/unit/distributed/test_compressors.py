@@ -11,7 +11,7 @@ from d3gd.errors import SettingsError
 
 BOUNDS = {
     Int8(): 256 / 254**2,
-    Int4(): 255 / (4 * 7**2 + 255),
+    Int4(): 1 / 4,
     BF16(): 2.0**-16,
     TopK(0.1): 0.9,
     TopK(0.5): 0.5,
@@ -45,7 +45,7 @@ def test_a_row_does_not_depend_on_others_and_repeated_differences_arrive(by, dty
 @pytest.mark.parametrize(
     ("by", "width", "size"),
     [
-        *((Int8(), 300, 300 + 2 * 4), (Int8(), 1, 5), (Int4(), 300, 150 + 2 * 4), (Int4(), 301, 151 + 2 * 4)),
+        *((Int8(), 300, 300 + 2 * 4), (Int8(), 1, 5), (Int4(), 300, 150 + 5 * 2), (Int4(), 301, 151 + 5 * 2)),
         *((BF16(), 300, 600), (TopK(0.01), 300, 3 * 8), (TopK(0.01), 20, 8)),
     ],
 )
