@@ -303,7 +303,7 @@ def test_connect_needs_a_file():
         pass
 
 
-SMALL = 'kind = "PerronD3GD"\nstep_size = 0.1\nevery = 2\ncompress = "int8"'
+SMALL = 'kind = "PerronD3GD"\nstep_size = 0.1\nrounds = 2\nevery = 2\ncompress = "int8"'
 
 
 def test_local_steps_and_compressed_messages_are_those_of_a_simulation_also_resumed(tmp_path):
@@ -312,7 +312,7 @@ def test_local_steps_and_compressed_messages_are_those_of_a_simulation_also_resu
     assert [result.status for result in first.values()] == ["completed"] * 3, first
     found = together({name: lambda path=path: run(load(path), resume=True) for name, path in files.items()})
     problem = d3gd.problems.sigmoid_classification(agents=3, samples=10, features=3, test_samples=10, batch=4)
-    method = d3gd.Local(method=d3gd.PerronD3GD(step_size=0.1), every=2)
+    method = d3gd.Local(method=d3gd.PerronD3GD(step_size=0.1, rounds=2), every=2)
     small = d3gd.Compressed(method=method, compress="int8")
     expected = d3gd.run(small, d3gd.graphs.ring(3), problem, iterations=40, metrics=[])
     assert np.array_equal(np.concatenate([found[name].x for name in "abc"]), expected.x)
