@@ -47,7 +47,7 @@ ADAM, QG_ADAM, CENTRAL_ADAM = d3gd.AdamW(weight_decay=0.0), "quasi-global Adam",
 RARE_ADAM, FEW_ADAM = "quasi-global Adam, H = 8", "quasi-global Adam, H = 8, int8"
 HALF_ADAM = "quasi-global Adam, H = 4, int4"
 TWICE, TWICE_ADAM = "PerronD3GD, momentum, 2 rounds, int8", "quasi-global Adam, 2 rounds, int8"
-FEW_TWICE = "quasi-global Adam, H = 8, 2 rounds, int4"
+FEW_TWICE, HALF_TWICE = (f"quasi-global Adam, H = 8, 2 rounds, {what}" for what in ("int8", "int4"))
 
 GRAPHS: Mapping[str, Callable[[int], d3gd.Digraph]] = {
     "directed": lambda seed: d3gd.graphs.erdos_renyi(AGENTS, 0.3, seed=seed),
@@ -139,7 +139,8 @@ METHODS: Mapping[str, Method] = {
     RARE_ADAM: Method(_rarely_adam, every=8),
     FEW_ADAM: Method(lambda step: _rarely_adam(step, 8, "int8"), every=8),
     HALF_ADAM: Method(lambda step: _rarely_adam(step, 4, "int4"), every=4),
-    FEW_TWICE: Method(lambda step: _rarely_adam(step, 8, "int4", rounds=2), every=8),
+    FEW_TWICE: Method(lambda step: _rarely_adam(step, 8, "int8", rounds=2), every=8),
+    HALF_TWICE: Method(lambda step: _rarely_adam(step, 8, "int4", rounds=2), every=8),
     PLAIN: Method(lambda step: d3gd.PerronD3GD(step_size=step)),
     OWN: Method(lambda step: _with_momentum(d3gd.PerronD3GD(step_size=step))),
     MOMENTUM: Method(lambda step: d3gd.PerronD3GD(step_size=step, momentum=0.9)),

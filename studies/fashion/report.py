@@ -23,6 +23,7 @@ from studies.fashion.plan import (
     FEW_ADAM,
     FEW_TWICE,
     HALF_ADAM,
+    HALF_TWICE,
     METHODS,
     MOMENTUM,
     QG_ADAM,
@@ -137,15 +138,26 @@ def _targets(methods: Mapping[str, Mapping[str, Floats]]) -> str:
         if method in methods
         for worst in [max(0.0, _behind(methods, method, central).max())]
     ]
-    dense = methods[MOMENTUM]["bytes"][:, -1].mean()
     few = [
-        f"{method}, ends {last:.1f} points behind {central} ({_verdict('2', last <= 2)}), with 1/{share:.0f} of the "
-        f"bytes of {MOMENTUM} ({_verdict('1/25', share >= 25)})"
-        for method, central in ((FEW, CENTRAL), *((name, CENTRAL_ADAM) for name in (FEW_ADAM, HALF_ADAM, FEW_TWICE)))
+        f"{method}, ends {last:.1f} points behind {central} ({_verdict('2', last <= 2)}), "
+        f"with {_shares(methods, method, own)}"
+        for method, central, own in (
+            (FEW, CENTRAL, (MOMENTUM,)),
+            *((name, CENTRAL_ADAM, (QG_ADAM, MOMENTUM)) for name in (FEW_ADAM, HALF_ADAM, FEW_TWICE, HALF_TWICE)),
+        )
         if method in methods
-        for last, share in [(_behind(methods, method, central)[-1], dense / methods[method]["bytes"][:, -1].mean())]
+        for last in [_behind(methods, method, central)[-1]]
     ]
     return "Behind all data in one place, mean over agents and seeds:\n\n" + "\n".join(f"- {x}." for x in near + few)
+
+
+def _shares(methods: Mapping[str, Mapping[str, Floats]], method: str, others: Sequence[str]) -> str:
+    """Say what share of the bytes of others a method sends."""
+    sent = {name: methods[name]["bytes"][:, -1].mean() for name in (method, *others)}
+    ratios = {name: sent[name] / sent[method] for name in others}
+    return " and ".join(
+        f"1/{ratio:.0f} of the bytes of {name} ({_verdict('1/25', ratio >= 25)})" for name, ratio in ratios.items()
+    )
 
 
 def _behind(methods: Mapping[str, Mapping[str, Floats]], method: str, other: str) -> Floats:
