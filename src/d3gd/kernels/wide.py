@@ -16,17 +16,26 @@ _PIECE = 1 << 10  # numbers, of which the fastest cache holds some arrays
 
 
 @register_jitable
+def _heard(x, others, column, start, count):  # type: ignore[no-untyped-def]
+    row = x[column] if column < len(x) else others[column - len(x)]
+    return row[start : start + count]
+
+
+@register_jitable
 def _mix_piece(piece, start, first, last, columns, a, x, others):  # type: ignore[no-untyped-def]
-    zero = a.dtype.type(0)  # a plain 0 would be added in double precision
-    for e in range(first, last):
-        weight, heard = a[e], x[columns[e]] if columns[e] < len(x) else others[columns[e] - len(x)]
-        some = heard[start : start + len(piece)]
-        if e == first:
-            for c in range(len(piece)):
-                piece[c] = zero + weight * some[c]
-        else:
-            for c in range(len(piece)):
-                piece[c] += weight * some[c]
+    zero, count = a.dtype.type(0), len(piece)  # a plain 0 would be added in double precision
+    one, v = _heard(x, others, columns[first], start, count), a[first]
+    if first + 1 == last:
+        for c in range(count):
+            piece[c] = zero + v * one[c]
+        return
+    two, w = _heard(x, others, columns[first + 1], start, count), a[first + 1]
+    for c in range(count):
+        piece[c] = (zero + v * one[c]) + w * two[c]
+    for e in range(first + 2, last):
+        some, weight = _heard(x, others, columns[e], start, count), a[e]
+        for c in range(count):
+            piece[c] += weight * some[c]
 
 
 def _correct(first, last, indptr, columns, a, x, others, rate, mixed, v):  # type: ignore[no-untyped-def]

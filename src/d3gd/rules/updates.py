@@ -50,7 +50,7 @@ def descended(mixed: Floats, g: Floats, y: Floats, gamma: float, n: int) -> Floa
 @rowwise(after=0)
 def corrected(x: Floats, g: Floats, v: Floats, y: Floats, gamma: float, n: int) -> Floats:
     r"""Return :math:`x_i - \gamma (\frac{1}{n y_i} g_i + v_i)`: a step with the correction in it."""
-    return x - gamma * (g / (n * y) + v)
+    return x - gamma * (1 / (n * y) * g + v)  # a division for each agent, not for each number
 
 
 @rowwise(after=0)
