@@ -57,3 +57,11 @@ def test_several_gradients_in_an_iteration_give_the_same_bits(tmp_path):
         for name, result in own_worker.runs(None):
             assert np.array_equal(file[f"{name}/x"], result.x), name
             assert np.array_equal(file[f"{name}/gradients"], result.metrics["gradients"]), name
+
+
+@pytest.mark.xdist_group("launches")
+def test_shared_memory_carries_the_same_bits(tmp_path):
+    require("fork")
+    code, out, err = launch("fork", 3, ROOT / "tests/equivalence/sharing.py", cwd=tmp_path)
+    assert code == 0, err
+    assert out.splitlines() == ["shared True, heard True, equal True"] * 3
