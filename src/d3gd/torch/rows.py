@@ -12,7 +12,8 @@ from d3gd.arrays import Array, Floats
 from d3gd.kernels.buffers import Buffers
 from d3gd.kernels.tensors import DeviceRows, torch_dtype
 
-_SOME = 4096  # numbers
+_SOME = 4096  # numbers of a tensor by which it is recognized
+_MANY = 1 << 14  # numbers of a tensor that are looked at in any case
 
 
 class Row:
@@ -64,6 +65,10 @@ class Row:
     def is_finite(self) -> bool:
         """Whether all numbers are finite."""
         return all(tensor is None or is_finite(tensor) for tensor in self._tensors)
+
+    def looks_finite(self) -> bool:
+        """Whether all numbers of small tensors, and some of each large one, are finite."""
+        return all(tensor is None or is_finite(tensor[:: 1 + len(tensor) // _MANY]) for tensor in self._tensors)
 
 
 def is_finite(numbers: Any) -> bool:

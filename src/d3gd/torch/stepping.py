@@ -63,7 +63,7 @@ class Steps:
         self._cuts = slices.bounds(algorithm, net, model.sizes) if model.sliced else None
         self._seams = slices.seams(model.sizes)  # between exchanges
         self._inside = net if self._cuts is None else cast(Network, slices.Sliced(net))
-        self._torn = False
+        self._torn, self._sizes = False, list[tuple[Algorithm[Any], float, Algorithm[Any]]]()
         self._keep(self.memory)
 
     @property
@@ -191,22 +191,31 @@ class Steps:
     def _take_local(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
         """Take a local step, and after the last of them exchange."""
         d = self.direction(turn, k)
-        require_finite(d.is_finite(), k)
+        require_finite(d.is_finite() if self._cuts is None else d.looks_finite(), k)
         gamma = at(getattr(algorithm, "step_size"), k)  # noqa: B009 - it has one, see require_steerable
         x, size, steps = self._so_far
         t, size, steps = self._net.age(k) * self._every + steps, size + gamma, steps + 1
         self._torn = self._cuts is not None
         memory, x = self._followed(
-            Between(resized(algorithm, self._every * gamma), self._inside, k, t, gamma, self._steered), x, d
+            Between(self._sized(algorithm, self._every * gamma), self._inside, k, t, gamma, self._steered), x, d
         )
         if steps == self._every:
             memory, x = self._exchanged(
-                Between(resized(algorithm, size), self._inside, k, t, size, self._steered), memory, x
+                Between(self._sized(algorithm, size), self._inside, k, t, size, self._steered), memory, x
             )
             size, steps = 0.0, 0
         self.memory, self._so_far = memory, SoFar(x, size, steps)
         self._model.write(x)
         self._torn = False
+
+    def _sized(self, algorithm: Algorithm[Any], size: float) -> Algorithm[Any]:
+        """Return a method with another step size, the same as in the last steps if that has not changed."""
+        for given, step_size, made in self._sizes:
+            if given is algorithm and step_size == size:
+                return made
+        made = resized(algorithm, size)
+        self._sizes = [*self._sizes[-1:], (algorithm, size, made)]  # in local steps and in the exchange
+        return made
 
     def _followed(self, local: Between, x: Floats, g: Row) -> tuple[Any, Floats]:
         """Return state and model after a local step; large ones change in place."""
