@@ -12,7 +12,7 @@ from d3gd.errors import SettingsError
 from d3gd.network import Network
 from d3gd.rules.base import Now, Rule
 from d3gd.rules.failing import Failing
-from d3gd.rules.fixed import Fixed
+from d3gd.rules.fixed import MOST_ROUNDS, Fixed
 from d3gd.rules.momentum import Moving, Still
 from d3gd.rules.nearby import Nearby
 from d3gd.rules.planned import Planned
@@ -71,8 +71,8 @@ class PerronD3GD(Algorithm[PerronState]):
 
     Args:
         step_size: :math:`\gamma`, a number or a function of the iteration.
-        rounds: r, the number of rounds of mixing per iteration: models mix with :math:`A^r`. Two rounds of half the
-            bytes, as with ``compress="bf16"``, often do more than one. Every message must arrive.
+        rounds: r, the number of rounds of mixing per iteration, up to 100: models mix with :math:`A^r`. Two rounds of
+            half the bytes, as with ``compress="bf16"``, often do more than one. Every message must arrive.
         rule: How weights are chosen. ``"mixing"``, the default: for fast mixing at nearly equal shares, from the graph
             alone. ``"planned"``: from sketches of everyone's gradients as well, repeatedly during the run
             (:mod:`d3gd.rules.planned`); it needs a network on which every message arrives. ``"fixed"``: the initial
@@ -114,7 +114,7 @@ class PerronD3GD(Algorithm[PerronState]):
         positive("step_size", self.step_size)
         one_of("rule", self.rule, ("mixing", "planned", "fixed"))
         within("momentum", self.momentum, 0, 1)
-        count("rounds", self.rounds, least=1)
+        count("rounds", self.rounds, least=1, most=MOST_ROUNDS)
         one_of("perron", self.perron, ("discovered", "known", "tracked"))
         if self.perron == "tracked" and self.rule != "fixed":
             raise SettingsError(

@@ -9,7 +9,7 @@ from d3gd.algorithms.base import Gradient, Heading
 from d3gd.algorithms.quasi_global import QuasiGlobal
 from d3gd.arrays import Floats
 from d3gd.network import Network
-from d3gd.rules.fixed import Fixed, Known
+from d3gd.rules.fixed import MOST_ROUNDS, Fixed, Known
 from d3gd.rules.updates import mixed_correction, observed, remembered
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
@@ -101,7 +101,7 @@ class QGAdam(QuasiGlobal[QGAdamState]):
         within("second", self.second, 0, 1)
         within("eps", self.eps, 0, np.inf, closed="()")
         count("scales_every", self.scales_every, least=1)
-        count("rounds", self.rounds, least=1)
+        count("rounds", self.rounds, least=1, most=MOST_ROUNDS)
 
     @property
     def _rule(self) -> Fixed:

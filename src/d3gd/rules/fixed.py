@@ -13,6 +13,8 @@ from d3gd.rules.mixing import mixing_weights
 from d3gd.spectrum import perron
 from d3gd.state import Common
 
+MOST_ROUNDS = 100  # of mixing in an iteration: more would take all of the time
+
 
 class Known(NamedTuple):
     """Weights, and what follows from them, known to all agents."""

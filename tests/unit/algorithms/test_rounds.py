@@ -65,8 +65,9 @@ def test_what_needs_other_weights_or_may_miss_a_message_is_refused():
     for choice in ({"rule": "planned"}, {"rule": "fixed", "perron": "tracked"}):
         with pytest.raises(SettingsError, match="rounds = 2"):
             d3gd.PerronD3GD(step_size=0.1, rounds=2, **choice)
-    with pytest.raises(SettingsError, match="rounds"):
-        d3gd.QGAdam(step_size=0.1, rounds=0)
+    for rounds in (0, 101):
+        with pytest.raises(SettingsError, match="rounds"):
+            d3gd.QGAdam(step_size=0.1, rounds=rounds)
     graph, problem = d3gd.graphs.ring(4), d3gd.problems.quadratic(agents=4, dim=2)
     method = d3gd.PerronD3GD(step_size=0.1, rounds=2)
     for conditions, says in [
