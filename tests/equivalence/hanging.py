@@ -7,7 +7,7 @@ import numpy as np
 
 import d3gd
 
-HOW, WHO, *THROUGH = (sys.argv[1], int(sys.argv[2]), *sys.argv[4:]) if __name__ == "__main__" else ("", 0)
+HOW, WHO, *APART = (sys.argv[1], int(sys.argv[2]), *sys.argv[4:]) if __name__ == "__main__" else ("", 0)
 
 
 class Troubled(d3gd.problems.Problem):
@@ -39,10 +39,10 @@ class Odd(d3gd.DiDGD):
 
 
 def main():
-    if THROUGH:  # shared memory, whatever the size of messages
-        from d3gd.transports import torch_dist
+    if APART:  # as on several machines
+        from d3gd.transports.torch_dist import TorchDistributed
 
-        torch_dist._LARGE = 1
+        TorchDistributed._neighbours = lambda self: set()
     with d3gd.transports.connect(timeout=float(sys.argv[3])) as transport:
         if HOW == "dimension":
 

@@ -53,8 +53,8 @@ MISFIT = "rank 2 is at (round x {}, Y float64[6]) while rank 0 is at (round x fl
         ("fork", "hang", "no message from rank 2 for 2 s"),
         ("mpi", "shape", MISFIT.format("float64[2]")),
         ("fork", "shape", MISFIT.format("float64[2]")),
-        ("shared", "hang", "no message from rank 2 for 2 s"),
-        ("shared", "shape", MISFIT.format("float64[2]")),
+        ("apart", "hang", "no message from rank 2 for 2 s"),
+        ("apart", "shape", MISFIT.format("float64[2]")),
         ("mpi", "float32", MISFIT.format("float32[3]")),
         ("mpi", "raise", "rank 2: the data of this rank are gone"),
         ("mpi", "complex128", "rank 2: x holds complex128 numbers"),
@@ -67,12 +67,12 @@ MISFIT = "rank 2 is at (round x {}, Y float64[6]) while rank 0 is at (round x fl
     ],
 )
 def test_trouble_on_one_rank_ends_all_with_one_message(launcher, how, message, tmp_path):
-    through = [launcher] if launcher == "shared" else []
-    launcher = "fork" if through else launcher
+    apart = [launcher] if launcher == "apart" else []
+    launcher = "fork" if apart else launcher
     require(launcher)
     # MPI sees at once what does not fit: there the launch would be over time if a timeout were needed.
     timeout = 600 if launcher == "mpi" and how in ("shape", "float32") else 2
-    code, _, err = launch(launcher, 3, ROOT / "tests/equivalence/hanging.py", how, 2, timeout, *through, cwd=tmp_path)
+    code, _, err = launch(launcher, 3, ROOT / "tests/equivalence/hanging.py", how, 2, timeout, *apart, cwd=tmp_path)
     assert code != 0
     assert len(errors(err)) == 1, err
     assert message in errors(err)[0]

@@ -60,8 +60,10 @@ def test_several_gradients_in_an_iteration_give_the_same_bits(tmp_path):
 
 
 @pytest.mark.xdist_group("launches")
-def test_shared_memory_carries_the_same_bits(tmp_path):
+@pytest.mark.parametrize("apart", [False, True])
+def test_processes_of_one_machine_hear_the_same_as_those_of_several(apart, tmp_path):
     require("fork")
-    code, out, err = launch("fork", 3, ROOT / "tests/equivalence/sharing.py", cwd=tmp_path)
+    code, out, err = launch("fork", 3, ROOT / "tests/equivalence/sharing.py", *["apart"] * apart, cwd=tmp_path)
     assert code == 0, err
-    assert out.splitlines() == ["shared True, heard True, equal True"] * 3
+    # Lines of ranks may run into each other.
+    assert out.count(f"shared {not apart}, heard True, equal True") == 3, out

@@ -17,6 +17,8 @@ from d3gd.transports.base import Transport
 
 S = TypeVar("S")
 
+_AT_ONCE = 1 << 20  # numbers of a message at the start, so that transports need no buffers as large as the model
+
 
 class _Rounds(NamedTuple):
     """The rounds between ranks, by the arrays exchanged."""
@@ -183,10 +185,11 @@ class Halo:
 
     def first(self, values: Array) -> Array:
         """Return the first agent's values, on every rank; each rank has one agent."""
-        if not self._whole:
-            others, holds = range(1, self.transport.ranks), self.transport.rank == 0
-            sends = dict.fromkeys(others, values) if holds else {}
-            self.transport.swap(sends, {} if holds else {0: values}, f"start {values.dtype}")
+        others, holds = range(1, self.transport.ranks), self.transport.rank == 0
+        for start in range(0, 0 if self._whole else values.shape[1], _AT_ONCE):
+            some = values[:, start : start + _AT_ONCE]
+            sends = dict.fromkeys(others, some) if holds else {}
+            self.transport.swap(sends, {} if holds else {0: some}, f"start {values.dtype}")
         return values
 
     def names(self, agents: Ints) -> str:

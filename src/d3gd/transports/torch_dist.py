@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from d3gd.arrays import Array
 from d3gd.errors import TransportError
@@ -14,30 +14,13 @@ from d3gd.transports.shared import Shared
 _SLACK = timedelta(seconds=10)  # between our deadlines and torch's, so that ours expire first
 _NAP = 0.02  # seconds
 _EARLY = 0.1  # seconds before its deadline at which a wait that fails has met a broken connection
-_LARGE = 1 << 21  # bytes from which a message goes through shared memory
-_CONFIRMED = 1 << 15  # added to the tag of messages that have been read there
-
-
-class _Works(NamedTuple):
-    """Transfers in flight."""
-
-    peers: list[int]
-    works: list[Any]
-    arrive: list[tuple[Any, Any]]  # copies to make at the end
-
-
-class _Shared(NamedTuple):
-    """Messages in shared memory."""
-
-    readers: set[int]
-    heard: list[tuple[int, Any, Any]]  # whose memory, where in it, and the tensor to fill
 
 
 class TorchDistributed(Transport):
     """The processes that torchrun started, or those of an existing process group.
 
     If every process of a machine has a GPU, messages use nccl, with copies to and from the GPU; else gloo. Between
-    processes of one machine, large ones go through memory that they share, if the system allows it.
+    processes of one machine they go through memory that these share instead of gloo, if the system allows it.
 
     Args:
         timeout: Limit in seconds on any wait.
@@ -69,7 +52,7 @@ class TorchDistributed(Transport):
             raise TransportError(self._why_not(error)) from None
         nccl = distributed.get_backend() == "nccl"
         self._device: Any = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if nccl else None
-        self._memory, self._near = Shared(), set[int]()
+        self._memory, self._near = Shared(self.rank, self.ranks), set[int]()
         if self._device is None and self.ranks > 1:
             with self:
                 self._near = self._neighbours()
@@ -122,42 +105,34 @@ class TorchDistributed(Transport):
         return self._torch.from_numpy(super().buffer(array))
 
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
-        sends, receives, shared = self._shared_apart(sends, receives)
-        works = self._begun(sends, receives, tag)
-        confirmed = self._begun([], self._words(shared.readers), tag + _CONFIRMED)
+        near = self._near
+        shared = [(peer, into.numpy()) for peer, into in receives if peer in near]
+        written = [(peer, rows.numpy()) for peer, rows in sends if peer in near]
+        far, from_far = ([(peer, tensor) for peer, tensor in some if peer not in near] for some in (sends, receives))
+        peers, works, arrive = self._begun(far, from_far, tag)
+        if written:
+            self._memory.send(written, tag)
 
         def finish() -> None:
             deadline = time.monotonic() + min(self.timeout, LONGEST)
-            self._end(works, deadline)
-            for peer, note, into in shared.heard:
-                self._memory.read(peer, int(note), into.numpy())
-            writers = {peer for peer, _, _ in shared.heard}
-            self._end(self._begun(self._words(writers), [], tag + _CONFIRMED), deadline)
-            self._end(confirmed, deadline)
+            for peer, into in shared:
+                self._memory.receive(peer, tag, into, deadline)
+            self._memory.confirm({peer for peer, _ in shared}, tag)
+            for peer, work in zip(peers, works, strict=False):  # nccl has a single one
+                try:
+                    work.wait(timedelta(seconds=max(deadline - time.monotonic(), 1e-3)))
+                except RuntimeError:
+                    raise LateError(peer, broken=time.monotonic() < deadline - _EARLY) from None
+            for into, tensor in arrive:
+                into.copy_(tensor)
+            self._memory.confirmed({peer for peer, _ in written}, tag, deadline)
 
         return finish
 
-    def _shared_apart(self, sends: Messages, receives: Messages) -> tuple[Messages, Messages, "_Shared"]:
-        """Write large messages to shared memory; return the messages with where they are in place of them."""
-        through = [(peer, tensor.numpy()) for peer, tensor in sends if self._is_shared(peer, tensor)]
-        places = iter(self._memory.write([rows for _, rows in through]) if through else [])
-        notes = [(peer, self._torch.empty((), dtype=self._torch.int64), into) for peer, into in receives]
-        heard = [note for note in notes if self._is_shared(note[0], note[2])]
-        return (
-            [(to, self._torch.tensor(next(places)) if self._is_shared(to, rows) else rows) for to, rows in sends],
-            [(peer, note if self._is_shared(peer, into) else into) for peer, note, into in notes],
-            _Shared({peer for peer, _ in through}, heard),
-        )
-
-    def _is_shared(self, peer: int, tensor: Any) -> bool:
-        return peer in self._near and tensor.numel() >= _LARGE
-
-    def _words(self, peers: set[int]) -> Messages:
-        """Return a byte to send to some ranks, or to receive from them."""
-        return [(peer, self._torch.empty(1, dtype=self._torch.uint8)) for peer in sorted(peers)]
-
-    def _begun(self, sends: Messages, receives: Messages, tag: int) -> "_Works":
-        """Start to send and receive tensors."""
+    def _begun(
+        self, sends: Messages, receives: Messages, tag: int
+    ) -> tuple[list[int], list[Any], list[tuple[Any, Any]]]:
+        """Start to send and receive tensors; return with whom, the works, and the copies to make at their end."""
         d, peers = self._distributed, [peer for peer, _ in (*receives, *sends)]
         tensors = [tensor for _, tensor in (*receives, *sends)]
         if self._device is not None:
@@ -167,27 +142,18 @@ class TorchDistributed(Transport):
             if self._device is None:  # faster one by one with gloo
                 works = [move(tensor, peer, tag=tag) for move, tensor, peer in zip(moves, tensors, peers, strict=True)]
             else:  # with nccl, single calls would wait for each other
-                works = d.batch_isend_irecv(list(map(d.P2POp, moves, tensors, peers))) if tensors else []
+                works = d.batch_isend_irecv(list(map(d.P2POp, moves, tensors, peers)))
         except RuntimeError:
             raise LateError(peers[0], broken=True) from None
-        arrive = [] if self._device is None else list(zip([into for _, into in receives], tensors, strict=False))
-        return _Works(peers, works, arrive)
-
-    def _end(self, begun: "_Works", deadline: float) -> None:
-        """Wait until tensors have been sent and received."""
-        for peer, work in zip(begun.peers, begun.works, strict=False):  # nccl has a single one
-            try:
-                work.wait(timedelta(seconds=max(deadline - time.monotonic(), 1e-3)))
-            except RuntimeError:
-                raise LateError(peer, broken=time.monotonic() < deadline - _EARLY) from None
-        for into, tensor in begun.arrive:
-            into.copy_(tensor)
+        copies = zip([into for _, into in receives], tensors, strict=False) if self._device is not None else ()
+        return peers, works, list(copies)
 
     def _neighbours(self) -> set[int]:
         """Return the ranks on this machine that can read this one's memory, and whose memory it can read."""
         addresses = self.texts(self._memory.address)
         opened = [rank for rank, at in enumerate(addresses) if rank != self.rank and self._memory.open(rank, at)]
         theirs = self.texts(" ".join(map(str, opened)))
+        self._memory.opened()
         return {rank for rank in opened if str(self.rank) in theirs[rank].split()}
 
     def _answers(self, text: str, grace: float) -> dict[int, str]:
