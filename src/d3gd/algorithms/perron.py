@@ -188,7 +188,7 @@ class PerronD3GD(Algorithm[PerronState]):
         now = Now(k=k, gamma=gamma, x=s.x, g=g, v=s.v)
         r = rule.begin(net, s.rule, now)
         (a, pi, beta), v = rule.use(net, r, k), rule.carry(net, s.rule, r, now)
-        offset, momentum = s.momentum.offset(v, self.momentum), s.momentum.before(net, s.x, gamma)
+        offset, momentum = s.momentum.offset(net, v, self.momentum), s.momentum.before(net, s.x, gamma)
         m, now = net.precise(corrected(net, s.x, g, offset, pi, gamma=gamma, n=net.n)), now._replace(a=a)
         r, message = rule.message(net, r, now)
         sent = net.exchange(m=m, **message)
@@ -201,7 +201,7 @@ class PerronD3GD(Algorithm[PerronState]):
     def heading(self, net: Network, s: PerronState, k: int) -> Heading:
         """The correction steers, and the momentum."""
         factor = 1 / (net.n * self._rule(net).use(net, s.rule, k).pi)
-        return Heading(factor, s.momentum.offset(s.v, self.momentum))
+        return Heading(factor, s.momentum.offset(net, s.v, self.momentum))
 
     def weights(self, net: Network, s: PerronState) -> Floats:
         """Return the weights in use."""

@@ -1,5 +1,6 @@
 """Quasi-global Adam on directed graphs."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -10,7 +11,7 @@ from d3gd.algorithms.quasi_global import QuasiGlobal
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.fixed import MOST_ROUNDS, Fixed, Known
-from d3gd.rules.updates import mixed_correction, observed, remembered
+from d3gd.rules.updates import advanced, mixed_correction, observed, remembered, scaled, scaled_direction
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import count, within
@@ -120,16 +121,17 @@ class QGAdam(QuasiGlobal[QGAdamState]):
 
     def direction(self, net: Network, s: QGAdamState, g: Floats, t: int) -> tuple[QGAdamState, Floats]:
         """Divide by the scale of all, and add the momentum."""
-        g, mu = g / (net.n * self._rule.use(net, s.rule, 0).pi), self.momentum
-        r = net.precise(np.sqrt(self.second * s.r * s.r + (1 - self.second) * g * g))
-        p = 1 / (r / np.sqrt(1 - self.second ** (t + 1)) + self.eps)
-        return s._replace(r=r), net.precise((1 - mu) * p * g + mu * s.q)
+        factor, mu = net.precise(1 / (net.n * self._rule.use(net, s.rule, 0).pi)), self.momentum
+        r = scaled(net, s.r, g, factor, old=self.second, new=1 - self.second)
+        unbiased = 1 / math.sqrt(1 - self.second ** (t + 1))
+        d = scaled_direction(net, g, r, s.q, factor, rest=1 - mu, mu=mu, unbiased=unbiased, eps=self.eps)
+        return s._replace(r=r), d
 
     def advance(self, net: Network, s: QGAdamState, d: Floats, k: int) -> QGAdamState:
         """Step, correct, mix, and observe the movement."""
         gamma, (a, _, beta) = at(self.step_size, k), self._rule.use(net, s.rule, k)
-        m, r = net.precise(s.x - gamma * (d + s.v)), s.r
-        before = remembered(net, s.q, s.x, gamma=gamma)
+        before, r = remembered(net, s.q, s.x, gamma=gamma), s.r
+        m = net.precise(advanced(net, s.x, d, s.v, gamma=gamma))
         if k % self.scales_every == 0:
             sent = net.exchange(m=m, r=r)
             r = net.precise(net.mix(a, sent.r))

@@ -30,9 +30,15 @@ _SAMPLE = 256  # numbers; each has an even chance to show that roundings differ
 
 def _xx(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q):  # type: ignore[no-untyped-def]
+        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
-            for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], q[i, c], *numbers)
+            for start in range(0, width, _PIECE):
+                end = min(start + _PIECE, width)
+                piece, into, ps, qs = scratch[: end - start], result[i, start:end], p[i, start:end], q[i, start:end]
+                for c in range(len(piece)):
+                    piece[c] = f(ps[c], qs[c], *numbers)
+                for c in range(len(piece)):
+                    into[c] = piece[c]
 
     return kernel
 
@@ -69,9 +75,16 @@ def _xxy(f):  # type: ignore[no-untyped-def]
 
 def _xxx(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, r):  # type: ignore[no-untyped-def]
+        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
-            for c in range(result.shape[1]):
-                result[i, c] = f(p[i, c], q[i, c], r[i, c], *numbers)
+            for start in range(0, width, _PIECE):
+                end = min(start + _PIECE, width)
+                piece, into = scratch[: end - start], result[i, start:end]
+                ps, qs, rs = p[i, start:end], q[i, start:end], r[i, start:end]
+                for c in range(len(piece)):
+                    piece[c] = f(ps[c], qs[c], rs[c], *numbers)
+                for c in range(len(piece)):
+                    into[c] = piece[c]
 
     return kernel
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from d3gd.arrays import Array, Floats
 from d3gd.distributed.received import Received
 from d3gd.kernels import loaded
@@ -62,7 +64,7 @@ def followed(x: Floats, d: Floats, o: Floats, y: Floats, gamma: float) -> Floats
 @rowwise()
 def retraced(x: Floats, moved: Floats, o: Floats, y: Floats, gamma: float) -> Floats:
     r"""Return the mean direction :math:`d_i` of local steps from x to another model: what :func:`followed` inverts."""
-    return ((x - moved) - gamma * o) / (gamma * y)
+    return 1 / (gamma * y) * (x - moved) - 1 / y * o
 
 
 @rowwise()
@@ -72,6 +74,12 @@ def correction(v: Floats, m: Floats, mixed: Floats, rate: float) -> Floats:
 
 
 @rowwise()
+def pushed(q: Floats, v: Floats, y: Floats) -> Floats:
+    r"""Return :math:`v_i + y_i q_i`: a correction with y times the momentum."""
+    return v + y * q
+
+
+@rowwise(after=0)
 def remembered(q: Floats, x: Floats, gamma: float) -> Floats:
     r"""Return :math:`\frac12 (q_i + x_i / \gamma)`: a momentum of models before they move, which may be in place."""
     return (q + x / gamma) / 2
@@ -80,7 +88,27 @@ def remembered(q: Floats, x: Floats, gamma: float) -> Floats:
 @rowwise(into=0)
 def observed(before: Floats, new: Floats, gamma: float) -> Floats:
     r"""Return that momentum after the move, :math:`\frac12 (q_i + (x_i - x_i^+) / \gamma)`."""
-    return before - new / (2 * gamma)
+    return before - new / gamma / 2
+
+
+@rowwise(after=0)
+def scaled(r: Floats, g: Floats, y: Floats, old: float, new: float) -> Floats:
+    r"""Return Adam's scale :math:`(\beta r_i^2 + (1 - \beta) y_i^2 g_i^2)^{1/2}`; old and new are the weights."""
+    return np.sqrt(old * (r * r) + new * (y * g * (y * g)))
+
+
+@rowwise()
+def scaled_direction(
+    g: Floats, r: Floats, q: Floats, y: Floats, rest: float, mu: float, unbiased: float, eps: float
+) -> Floats:
+    r"""Return Adam's direction with another momentum, :math:`(1 - \mu) y_i g_i / (b r_i + \epsilon) + \mu q_i`."""
+    return rest * (y * g) / (unbiased * r + eps) + mu * q
+
+
+@rowwise(after=0)
+def advanced(x: Floats, d: Floats, v: Floats, gamma: float) -> Floats:
+    r"""Return :math:`x_i - \gamma (d_i + v_i)`: a step along a direction, with the correction in it."""
+    return x - gamma * (d + v)
 
 
 def mixed_descent(
