@@ -98,7 +98,7 @@ def training(table, quick):
     """Whole training steps, and the memory of optimizers."""
     steps, why = ddp.measure(quick)
     for (ranks, numbers), taken in steps.items():
-        for name in (*ddp.TARGETS, *ddp.FLOORS, *([] if why else [ddp.RIVAL])):
+        for name in (*ddp.TARGETS, *ddp.APART, *ddp.MORE, *ddp.FLOORS, *([] if why else [ddp.RIVAL])):
             wanted, ratio = ddp.TARGETS.get(name), taken[name] / taken["DDP"]
             what = f"training step, {ranks} ranks, {numbers / 1e6:g} million parameters, {name}, of DDP"
             table.add(what, f"<= {wanted}" if wanted else "", ratio, wanted and ratio <= wanted, " x")
