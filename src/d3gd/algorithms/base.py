@@ -68,15 +68,23 @@ class Heading(NamedTuple):
 
     def follow(self, net: Network, x: Floats, d: Floats, gamma: float) -> Floats:
         """Return models after a step along a direction."""
-        return net.precise(followed(net, x, d, *self._columns(x), gamma=gamma))
+        return net.precise(followed(net, x, d, *self._columns(net, x), gamma=gamma))
 
     def retrace(self, net: Network, x: Floats, moved: Floats, gamma: float) -> Floats:
         """Return the mean direction of steps from ``x`` to ``moved``, given the sum of their sizes."""
-        return net.precise(retraced(net, x, moved, *self._columns(x), gamma=gamma))
+        return net.precise(retraced(net, x, moved, *self._columns(net, x), gamma=gamma))
 
-    def _columns(self, x: Floats) -> list[Floats]:
+    def precise(self, net: Network) -> "Heading":
+        """Return a heading whose offset has the precision of models, as they move."""
+        return self if isinstance(self.offset, int | float) else self._replace(offset=net.precise(self.offset))
+
+    def part(self, first: int, last: int) -> "Heading":
+        """Return the heading of some coordinates."""
+        return self if isinstance(self.offset, int | float) else self._replace(offset=self.offset[:, first:last])
+
+    def _columns(self, net: Network, x: Floats) -> list[Floats]:
         """Return offset and factor as arrays."""
-        return [np.full((len(x), 1), p) if isinstance(p, int | float) else p for p in (self.offset, self.factor)]
+        return [np.full((len(x), 1), p) if isinstance(p, int | float) else p for p in reversed(self.precise(net))]
 
 
 class Algorithm(Generic[S]):

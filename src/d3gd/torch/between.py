@@ -51,11 +51,11 @@ class Between:
     size: float
     steered: bool
 
-    def follow(self, memory: Any, x: Floats, g: Floats) -> tuple[Any, Floats]:
+    def follow(self, memory: Any, x: Floats, g: Floats, heading: Heading | None = None) -> tuple[Any, Floats]:
         """Return the state since the last exchange, and the model, after a step along the direction of a gradient."""
         if makes_directions(self.algorithm):
             memory, g = self.algorithm.direction(self.net, memory, g, self.t)
-        return memory, self._heading(memory).follow(self.net, x, g, self.size)
+        return memory, (heading or self.heading(memory)).follow(self.net, x, g, self.size)
 
     def mean(self, memory: Any, x: Floats) -> Floats:
         r"""Return the mean direction of steps from the model of a state to ``x``.
@@ -63,9 +63,10 @@ class Between:
         Since :math:`x^H = x^0 - \sum_h \gamma_h (f d^h + o)`, no sum of directions is kept. A model in single precision
         is rounded at every step; methods see what has become of it.
         """
-        return self._heading(memory).retrace(self.net, self.algorithm.point(memory), x, self.size)
+        return self.heading(memory).retrace(self.net, self.algorithm.point(memory), x, self.size)
 
-    def _heading(self, memory: Any) -> Heading:
+    def heading(self, memory: Any) -> Heading:
+        """Return where the steps go, given directions."""
         heading = self.algorithm.heading(self.net, memory, self.k)
         return heading if self.steered else heading._replace(offset=0.0)
 

@@ -143,25 +143,29 @@ def put(values: Array, into: Array) -> None:
         into[:] = values
 
 
-def follow(memory: Any, cuts: list[int], move: Callable[[Any, int, int], tuple[Any, float]]) -> tuple[Any, list[float]]:
+def follow(
+    memory: Any, cuts: list[int], move: Callable[[Any, int, int], tuple[Any, float]], *, changes: bool
+) -> tuple[Any, list[float]]:
     """Take a local step slice by slice, in place.
 
     Args:
         memory: The state, from :func:`separate`.
         cuts: The result of :func:`seams`.
         move: Returns the state of a slice and the sum of its model, given that before and where it starts and ends.
+        changes: Whether the state changes; if not, ``move`` is given the whole.
 
     Returns:
         The state, and the sum over each slice of the model.
     """
+    if not changes:
+        return memory, [move(memory, first, last)[1] for first, last in pairwise(cuts)]
     arrays, totals, rest = flatten(memory), list[float](), dict[str, Array]()
     wide = _wide(arrays, cuts[-1])
     for first, last, before in pieces(memory, cuts):
         after, total = move(before, first, last)
         totals.append(total)
-        if after is not before:
-            rest = _put_wide(after, arrays, wide, first, last)
-    return restore(memory, {**arrays, **rest}) if rest else memory, totals
+        rest = _put_wide(after, arrays, wide, first, last)
+    return restore(memory, {**arrays, **rest}), totals
 
 
 def _put_wide(after: Any, arrays: dict[str, Array], wide: list[str], first: int, last: int) -> dict[str, Array]:

@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from d3gd.algorithms.around import makes_directions, resized
-from d3gd.algorithms.base import Algorithm, Given, is_coordinatewise
+from d3gd.algorithms.base import Algorithm, Given, Heading, is_coordinatewise
 from d3gd.arrays import Array, Floats
 from d3gd.engine.checks import require_state
 from d3gd.engine.gradients import Gradients
@@ -63,6 +63,7 @@ class Steps:
         self._cuts = slices.bounds(algorithm, net, model.sizes) if model.sliced else None
         self._seams = slices.seams(model.sizes)  # between exchanges
         self._inside = net if self._cuts is None else cast(Network, slices.Sliced(net))
+        self._heading: tuple[Algorithm[Any], Heading] | None = None
         self._torn, self._sizes = False, list[tuple[Algorithm[Any], float, Algorithm[Any]]]()
         self._keep(self.memory)
 
@@ -93,7 +94,7 @@ class Steps:
         """Keep a state that no step has made, and the local steps since then."""
         if self._cuts is not None:
             memory = slices.separate(memory, self._model.dim)
-        self.memory = memory
+        self.memory, self._heading = memory, None
         if self._every > 1:
             self._so_far = so_far or SoFar(self._algorithm.point(memory).copy())
         if self._cuts is None:
@@ -224,16 +225,24 @@ class Steps:
             require_finite(is_finite(x), local.k)
             return memory, x
 
+        heading = None if makes_directions(local.algorithm) else self._course(local)
+
         def move(part: Any, first: int, last: int) -> tuple[Any, float]:
             here = x[:, first:last]
-            after, new = local.follow(part, here, g.part(first, last))
+            after, new = local.follow(part, here, g.part(first, last), heading and heading.part(first, last))
             total = slices.finite_sum(new, local.k)
             slices.put(new, here)
             return after, total
 
-        memory, sums = slices.follow(self.memory, self._seams, move)
+        memory, sums = slices.follow(self.memory, self._seams, move, changes=heading is None)
         self._sums = self._seams, sums
         return memory, x
+
+    def _course(self, local: Between) -> Heading:
+        """Return where local steps go, which changes with an exchange, or with the step size, only."""
+        if self._heading is None or self._heading[0] is not local.algorithm:
+            self._heading = local.algorithm, local.heading(self.memory).precise(self._net)
+        return self._heading[1]
 
     def _exchanged(self, local: Between, memory: Any, x: Floats) -> tuple[Any, Floats]:
         """Return state and model after an exchange at the end of local steps; large ones change in place."""
@@ -244,6 +253,8 @@ class Steps:
             memory = self._net.take(algorithm, Given(local.mean(memory, x)), memory, k)
             require_finite(is_finite(algorithm.point(memory)), k)
             return memory, algorithm.point(memory)
+
+        self._heading = None
 
         def direction(part: Any, first: int, last: int) -> Floats:
             return local.mean(part, x[:, first:last])
