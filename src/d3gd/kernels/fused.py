@@ -32,6 +32,10 @@ def _xx(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q):  # type: ignore[no-untyped-def]
         width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
+            if width <= _PIECE:
+                for c in range(width):
+                    result[i, c] = f(p[i, c], q[i, c], *numbers)
+                continue
             for start in range(0, width, _PIECE):
                 end = min(start + _PIECE, width)
                 piece, into, ps, qs = scratch[: end - start], result[i, start:end], p[i, start:end], q[i, start:end]
@@ -77,6 +81,10 @@ def _xxx(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, r):  # type: ignore[no-untyped-def]
         width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
+            if width <= _PIECE:
+                for c in range(width):
+                    result[i, c] = f(p[i, c], q[i, c], r[i, c], *numbers)
+                continue
             for start in range(0, width, _PIECE):
                 end = min(start + _PIECE, width)
                 piece, into = scratch[: end - start], result[i, start:end]

@@ -48,6 +48,7 @@ class Local:
             )
         _require_all(given, made)
         self.optimizer, self.defaults, self._algorithm = made, made.defaults, algorithm
+        self._now = 1.0, algorithm  # the last learning rate, and the method with it as its step size
 
     def groups(self, params: Iterable[Any]) -> Iterable[Any]:
         """Return the groups of the local optimizer."""
@@ -70,7 +71,9 @@ class Local:
     def current(self, k: int) -> Algorithm[Any] | None:
         """Return the algorithm with the learning rate for its step size; None if that is zero."""
         size = self._size
-        return resized(self._algorithm, size) if size else None
+        if size and size != self._now[0]:
+            self._now = size, resized(self._algorithm, size)
+        return self._now[1] if size else None
 
     def show(self, k: int) -> None:
         """Do nothing: groups belong to the local optimizer."""

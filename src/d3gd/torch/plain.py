@@ -38,6 +38,7 @@ class Plain:
         size = getattr(algorithm, "step_size", None)
         self.defaults = {} if size is None else {"lr": at(size, 0)}
         self._algorithm, self._size = algorithm, size
+        self._now = -1.0, algorithm  # the last other step size, and the method with it
         self._groups: Groups = []
 
     def groups(self, params: Iterable[Any]) -> Iterable[Any]:
@@ -81,7 +82,9 @@ class Plain:
             )
         if shown == {0.0}:
             return None
-        return resized(self._algorithm, shown.pop())
+        if self._now[0] != (lr := shown.pop()):
+            self._now = lr, resized(self._algorithm, lr)
+        return self._now[1]
 
     def show(self, k: int) -> None:
         """Show the step size of the algorithm's own schedule in the groups."""
