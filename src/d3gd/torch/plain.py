@@ -38,7 +38,7 @@ class Plain:
         size = getattr(algorithm, "step_size", None)
         self.defaults = {} if size is None else {"lr": at(size, 0)}
         self._algorithm, self._size = algorithm, size
-        self._now = -1.0, algorithm  # the last other step size, and the method with it
+        self._now: tuple[float | None, Algorithm[Any]] = None, algorithm  # the last other step size, and the method
         self._groups: Groups = []
 
     def groups(self, params: Iterable[Any]) -> Iterable[Any]:
