@@ -10,7 +10,7 @@ from d3gd.arrays import Floats
 from d3gd.errors import D3GDError, SettingsError
 from d3gd.kernels.buffers import LARGE, Buffers
 from d3gd.torch.checks import require_real
-from d3gd.torch.rows import Row, gathered, parts
+from d3gd.torch.rows import Row, parts
 
 S = TypeVar("S")
 
@@ -54,8 +54,13 @@ class Model:
         return [(list(parameter.shape), str(parameter.dtype)) for parameter in self.parameters]
 
     def start(self, dtype: Any) -> Floats:
-        """Return a new row of the parameters' values."""
-        return gathered(self.parameters, dtype)
+        """Return a new row of the parameters' values; they move there one by one, so that no two models are needed."""
+        row: Floats = np.empty((1, self.dim), dtype=dtype)
+        for parameter, view in zip(self.parameters, parts(row, self.parameters), strict=True):
+            view.copy_(parameter.detach())
+            if _can_share(parameter, view):
+                parameter.data = view
+        return row
 
     def gradients(self, dtype: Any) -> Row:
         """Return the parameters' gradients: dense, and zero where there is none."""

@@ -22,7 +22,7 @@ from d3gd.state import flatten, restore
 
 _WHOLE = 1 << 18  # numbers up to which a model is stepped whole: it keeps its values if a step fails
 _SLICE = 1 << 20  # numbers below which another message costs more than memory for a longer one
-_SLICES = 4  # of a model, about
+_SLICES = 8  # of a model, about
 _READ = 1 << 14  # numbers of a tensor that cost more to copy than another call to step them by themselves
 
 
@@ -190,7 +190,8 @@ class Sliced:
 
     def __init__(self, net: Network) -> None:
         self._net = net
-        self._arrived: list[Inbox] = []  # with the first slice, one for each exchange of a step
+        # For each exchange of a step: the widths of arrays in the first slice, and those that are no slices.
+        self._arrived: list[tuple[dict[str, int], Inbox]] = []
         self._widths, self._calls = list[int](), 0
 
     def __getattr__(self, name: str) -> Any:
@@ -201,19 +202,23 @@ class Sliced:
         return like
 
     def begin(self, width: int) -> None:
-        """Begin a slice."""
+        """Begin a slice. Of the first one, only what others need as well is kept."""
+        if len(self._widths) == 1:
+            self._arrived = [
+                (sizes, Inbox({name: getattr(inbox, name) for name in sizes if sizes[name] != self._widths[0]}))
+                for sizes, inbox in self._arrived
+            ]
         self._widths.append(width)
         self._calls = 0
 
     def exchange(self, *, over: Bools | None = None, **arrays: Array) -> Inbox:
         """Send the rows of this slice, and in the first one all others."""
         if len(self._widths) == 1:
-            self._arrived.append(self._net.exchange(over=over, **arrays))
-            return self._arrived[-1]
-        first, self._calls = self._arrived[self._calls], self._calls + 1
-        begun, width = self._widths[0], self._widths[-1]  # an array as wide as in the first slice may be no slice
-        wide = {name: array for name, array in arrays.items() if array.shape[1] == width}
-        sliced = {name: wide[name] for name in wide if width == begun or getattr(first, name).shape[1] != width}
+            inbox = self._net.exchange(over=over, **arrays)
+            self._arrived.append(({name: array.shape[1] for name, array in arrays.items()}, inbox))
+            return inbox
+        (sizes, first), self._calls = self._arrived[self._calls], self._calls + 1
+        sliced = {name: array for name, array in arrays.items() if sizes[name] == self._widths[0]}
         if not sliced:
             return first
         inbox = self._net.exchange(over=over, **sliced)
