@@ -54,7 +54,20 @@ def test_every_update_is_compiled_to_the_bits_of_numpy(fused, name):
 
 @pytest.mark.parametrize(
     ("name", "precisions", "result"),
-    [("descended", "sss", "s"), ("corrected", "ssdd", "s"), ("correction", "dsd", "d"), ("tracked", "dss", "d")],
+    [
+        ("descended", "sss", "s"),
+        ("corrected", "ssdd", "s"),
+        ("correction", "dsd", "d"),
+        ("tracked", "dss", "d"),
+        ("followed", "sssd", "s"),
+        ("retraced", "sssd", "s"),
+        ("pushed", "sdd", "s"),
+        ("remembered", "ss", "s"),
+        ("observed", "ss", "s"),
+        ("scaled", "sss", "s"),
+        ("scaled_direction", "ssss", "s"),
+        ("advanced", "ssd", "s"),
+    ],
 )
 def test_models_in_single_precision_too(fused, name, precisions, result):
     equation, kinds = EQUATIONS[name], {"s": np.float32, "d": np.float64}
