@@ -284,6 +284,8 @@ class Transport(ABC):
                 f"so they have ended; let it compute less between messages, or allow more time ({self.more_time})"
             )
         silent = self._silent(found) if len(found) > 1 else [late.peer]
+        if late.broken and late.peer in silent:
+            silent = [late.peer]  # others may only be busy
         advice = Advice(self.more_time, self.resumes)
         return self._reported_by_first(found, explained(late, what, waited, found, silent, advice))
 

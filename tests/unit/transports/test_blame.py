@@ -38,27 +38,43 @@ def test_a_sleeper_blames_itself_and_others_blame_it():
     assert not any("--timeout" in text or "resume" in text for text in told.values())
 
 
-def test_the_time_that_was_waited_is_told_not_the_limit():
-    class Broken(base.Transport):
-        ranks, timeout, rank, resumes = 2, 20.0, 1, "--resume goes on"
+class Broken(base.Transport):
+    """Rank 1, to whom the connection of rank 0 breaks; others answer or are busy."""
 
-        def _start(self, sends, receives, tag):
-            def finish():
-                raise base.LateError(0, broken=True)
+    timeout, rank, resumes = 20.0, 1, "--resume goes on"
 
-            return finish
+    def __init__(self, ranks, answers):
+        self.ranks, self.answers = ranks, answers
 
-        def _answers(self, text, grace):
-            return {}
+    def _start(self, sends, receives, tag):
+        def finish():
+            raise base.LateError(0, broken=True)
 
-        def abort(self, code):
-            raise AssertionError
+        return finish
 
+    def _answers(self, text, grace):
+        return dict.fromkeys(self.answers, text)
+
+    def abort(self, code):
+        raise AssertionError
+
+
+def broken(*who):
     with pytest.raises(TransportError) as error:
-        Broken().swap({}, {0: np.zeros(1)}, "round")
-    assert "the connection to rank 0 broke" in str(error.value)
-    assert "--resume goes on" in str(error.value)
-    assert "20" not in str(error.value)
+        Broken(*who).swap({}, {0: np.zeros(1)}, "round")
+    return str(error.value)
+
+
+def test_the_time_that_was_waited_is_told_not_the_limit():
+    told = broken(2, [])
+    assert "the connection to rank 0 broke" in told
+    assert "--resume goes on" in told
+    assert "20" not in told
+
+
+def test_a_rank_that_is_only_busy_is_not_blamed():
+    assert "the connection to rank 0 broke" in broken(4, [2])  # rank 3 computes
+    assert "the connection to rank 3 broke" in broken(4, [0, 2])  # rank 0 still answers, and left because of rank 3
 
 
 def test_versions_are_compared(monkeypatch):
