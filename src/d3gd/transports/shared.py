@@ -12,6 +12,7 @@ import struct
 import time
 import weakref
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -21,8 +22,9 @@ from d3gd.transports.failures import LateError, MisfitError
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
+_NAME = "d3gd"  # of the memory, by which others recognize it before they open it
 _LINE = 64  # bytes of a cache line, to which messages are aligned
-_TOKEN = 16  # bytes at the start, by which others recognize the memory
+_TOKEN = 16  # bytes at its start, by which they know it is that of this run
 _WORD = struct.Struct("qqq")  # tag, place and size of a message; a size of -1 confirms that it was copied
 
 
@@ -44,7 +46,7 @@ class Shared:
         self._from: dict[int, int] = {}
         self._ends: dict[int, int] = {}  # of pipes from others, which they open
         if hasattr(os, "memfd_create"):
-            self._file, token = self._kept(os.memfd_create("d3gd")), secrets.token_bytes(_TOKEN)
+            self._file, token = self._kept(os.memfd_create(_NAME)), secrets.token_bytes(_TOKEN)
             os.write(self._file, token)
             for peer in range(ranks):
                 if peer != rank:
@@ -63,11 +65,16 @@ class Shared:
         if not (self.address and address):
             return False
         process, file, token, *ends = address.split()
+        files = f"/proc/{int(process)}/fd"
         try:
-            theirs = self._kept(os.open(f"/proc/{int(process)}/fd/{int(file)}", os.O_RDONLY))
+            # On another machine this process may be any, and opening any file of its may wait, or do something.
+            if not str(Path(f"{files}/{int(file)}").readlink()).startswith(f"/memfd:{_NAME}"):
+                return False
+            theirs = self._kept(os.open(f"{files}/{int(file)}", os.O_RDONLY))
             if os.pread(theirs, _TOKEN, 0).hex() != token:
                 return False
-            self._to[rank] = self._kept(os.open(f"/proc/{int(process)}/fd/{int(ends[self._rank])}", os.O_WRONLY))
+            self._to[rank] = self._kept(os.open(f"{files}/{int(ends[self._rank])}", os.O_WRONLY | os.O_NONBLOCK))
+            os.set_blocking(self._to[rank], True)
         except OSError:  # on another machine, of another user, or in another container
             return False
         self._memory[rank] = theirs, np.empty(0, dtype=np.uint8)
