@@ -14,7 +14,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 import d3gd
 from d3gd.errors import D3GDError, DivergedError, RecordError, SettingsError, TransportError
 from d3gd.torch import DecentralizedOptimizer, network
-from d3gd.torch.statistics import warn_of_local
+from d3gd.torch.layers import warn_of_statistics
 from d3gd.transports.threads import on_threads
 
 METHOD = d3gd.PerronD3GD(step_size=0.1)
@@ -56,6 +56,16 @@ class TestParameters:
     def test_parameters_without_numbers(self, parameter, message):
         with pytest.raises(SettingsError, match=message):
             optimizer([nn.Parameter(parameter)])
+
+    def test_a_model_that_is_still_in_ddp(self):
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        try:
+            wrapped, apart = nn.parallel.DistributedDataParallel(model()), model()
+            with pytest.raises(SettingsError, match="wrapped in DistributedDataParallel"):
+                optimizer(wrapped.parameters())
+            optimizer(apart.parameters())
+        finally:
+            torch.distributed.destroy_process_group()
 
     def test_wrappers_around_other_tensors_have_no_memory_to_share(self):
         nets = [nn.Parameter(TwoTensor(torch.ones(size), torch.ones(size))) for size in (3, 4)]
@@ -200,7 +210,7 @@ def test_looking_for_statistics_leaves_other_threads_alone():
     try:
         other.start()
         for _ in range(5):
-            warn_of_local([nn.LayerNorm(3).weight])
+            warn_of_statistics([nn.LayerNorm(3).weight])
     finally:
         sys.setswitchinterval(interval)
         ended.set()

@@ -19,12 +19,12 @@ from d3gd.network import Network
 from d3gd.torch import device
 from d3gd.torch.agreement import EVERY, Agreed, agree
 from d3gd.torch.checks import require_network, require_one_agent, warn_without_gradients
+from d3gd.torch.layers import require_apart, warn_of_statistics
 from d3gd.torch.local import Local, Make
 from d3gd.torch.networks import Following
 from d3gd.torch.plain import Plain, sizes
 from d3gd.torch.rows import frozen, gathered, unscale, write
 from d3gd.torch.saving import key_of, read, saved
-from d3gd.torch.statistics import warn_of_local
 from d3gd.torch.stepping import Steps
 from d3gd.torch.turn import Turn
 from d3gd.validation import count
@@ -122,6 +122,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             self.iteration = self.skipped = 0
             self._made = True
             self._model = device.model(self.param_groups, algorithm, network)
+            require_apart(self._model.parameters)
             if isinstance(network, Following):
                 network.follow(self._model.parameters)
         given = network.given
@@ -141,7 +142,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             x0 = network.halo.first(x0)
         self._steps = Steps(algorithm, network, self._model, self._source, x0, every, steered=steered)
         if transport.rank == 0 and transport.ranks > 1:
-            warn_of_local(self._model.parameters)
+            warn_of_statistics(self._model.parameters)
 
     @overload
     def step(self, closure: None = None) -> None: ...

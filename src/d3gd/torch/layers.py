@@ -1,0 +1,49 @@
+"""What the modules around the trained parameters do, which an optimizer is not given and searches for."""
+
+import gc
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.parallel import DistributedDataParallel
+
+from d3gd.errors import SettingsError
+
+
+def require_apart(parameters: Sequence[torch.Tensor]) -> None:
+    """Raise an error if the model is wrapped in DDP, which would average the gradients of all processes, too."""
+    wanted = {id(parameter) for parameter in parameters}
+    for wrapper in _instances(DistributedDataParallel):
+        if any(id(parameter) in wanted for parameter in wrapper.module.parameters()):
+            raise SettingsError(
+                "the model is wrapped in DistributedDataParallel, which makes gradients those of all data, by sending "
+                "them between all processes; leave it out: each process has a model of its own, and the optimizer "
+                "mixes them"
+            )
+
+
+def warn_of_statistics(parameters: Sequence[torch.Tensor]) -> None:
+    """Warn once if layers of these parameters keep running statistics: those of each process are of its own data."""
+    wanted = {id(parameter) for parameter in parameters}
+    for layer in _instances(_NormBase):
+        if layer.track_running_stats and id(layer.weight) in wanted:
+            warnings.warn(
+                f"{type(layer).__name__} keeps running statistics, which stay with each process and describe its own "
+                "data only; average them before you evaluate: opt.mix_buffers(model), or use group or layer norm",
+                stacklevel=3,
+            )
+            return
+
+
+def _instances(kind: type) -> list[Any]:
+    """Return all instances of a class.
+
+    Whoever holds a tuple that another thread is making breaks it, so this asks for what refers to the class and those
+    derived from it, as instances do, and not for all objects.
+    """
+    kinds: set[type] = {kind}
+    while more := {derived for known in kinds for derived in known.__subclasses__()} - kinds:
+        kinds |= more
+    return [instance for instance in gc.get_referrers(*kinds) if type(instance) in kinds]
