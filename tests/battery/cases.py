@@ -105,7 +105,7 @@ def rest(algorithm, graph, net, s, objective):
         return optimum
     if name_of(algorithm) in theory.BALANCE:
         A, balance = initial_weights(algorithm, graph, s), theory.BALANCE[name_of(algorithm)]
-        found = root(lambda x: balance(algorithm, A, objective.gradients(np.tile(x, (n, 1)))), zero, tol=1e-14)
+        found = root(lambda x: balance(algorithm, A, x, objective.gradients(np.tile(x, (n, 1)))), zero, tol=1e-14)
         return np.tile(found.x, (n, 1))
     find = theory.REST[name_of(algorithm)]
     moves = name_of(algorithm) in ("D3GD", "PerronD3GD")

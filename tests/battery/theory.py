@@ -77,16 +77,16 @@ REST = {
 }
 
 
-def _balance_QGAdam(setting, A, g):
-    """The sum of gradients over scales: the scales r = sqrt(b (A r)^2 + (1 - b) G^2) of gradients that rest."""
+def _balance_QGAdam(setting, A, x, g):
+    """The sum of gradients over scales, r = sqrt(b (A r)^2 + (1 - b) G^2) of gradients that rest, and weight decays."""
     b, G = setting.second, g / (len(A) * perron(A)[:, None])
     r = abs(G)
     for _ in range(2000):
         r = np.sqrt(b * (A @ r) ** 2 + (1 - b) * G**2)
-    return (g / (r + setting.eps)).sum(axis=0)
+    return (g / (r + setting.eps) + setting.weight_decay * x).sum(axis=0)
 
 
-# What is zero at the common model where agents that agree come to rest, given all gradients there.
+# What is zero at the common model where agents that agree come to rest, given it and all gradients there.
 BALANCE = {"QGAdam": _balance_QGAdam}
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from d3gd.algorithms import catalogue
 from d3gd.errors import SettingsError
 
-SWITCHED = {"momentum": 0.3, "rounds": 2}
+SWITCHED = {"momentum": 0.3, "rounds": 2, "weight_decay": 0.1}
 
 
 def every_method(step_size):

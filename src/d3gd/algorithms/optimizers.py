@@ -8,7 +8,7 @@ import numpy as np
 from d3gd.arrays import Floats
 from d3gd.errors import SettingsError
 from d3gd.state import PerAgent
-from d3gd.validation import is_number, normalize, within
+from d3gd.validation import normalize, within
 
 
 class Optimizer(Protocol):
@@ -54,7 +54,7 @@ class Momentum:
     def __post_init__(self) -> None:
         normalize(self)
         within("momentum", self.momentum, 0, 1)
-        _require_decay(self.weight_decay)
+        within("weight_decay", self.weight_decay, 0, np.inf)
 
     def init(self, x0: Floats) -> Moment:
         """Start from zero."""
@@ -107,7 +107,7 @@ class AdamW:
         for beta in self.betas:
             within("betas", beta, 0, 1)
         within("eps", self.eps, 0, np.inf, closed="()")
-        _require_decay(self.weight_decay)
+        within("weight_decay", self.weight_decay, 0, np.inf)
 
     def init(self, x0: Floats) -> Moments:
         """Start from zero."""
@@ -119,8 +119,3 @@ class AdamW:
         m, v = first * s.m + (1 - first) * g, second * s.v + (1 - second) * g * g
         scale = np.sqrt(v / (1 - second ** (k + 1))) + self.eps
         return Moments(m, v), m / (1 - first ** (k + 1)) / scale + self.weight_decay * x
-
-
-def _require_decay(value: float) -> None:
-    if not is_number(value) or not 0 <= value < np.inf:
-        raise SettingsError(f"weight_decay = {value!r}: it must be a number of at least 0")

@@ -11,7 +11,7 @@ from d3gd.algorithms.quasi_global import QuasiGlobal
 from d3gd.arrays import Floats
 from d3gd.network import Network
 from d3gd.rules.fixed import MOST_ROUNDS, Fixed, Known
-from d3gd.rules.updates import advanced, mixed_correction, observed, remembered, scaled, scaled_direction
+from d3gd.rules.updates import advanced, decayed, mixed_correction, observed, remembered, scaled, scaled_direction
 from d3gd.schedules import Schedule, at
 from d3gd.state import PerAgent
 from d3gd.validation import count, within
@@ -34,14 +34,15 @@ class QGAdam(QuasiGlobal[QGAdamState]):
     .. math::
         (\hat r_i^k)^2 &= \beta_2 (r_i^k)^2 + (1 - \beta_2) \Big( \frac{g_i^k}{n \pi_i} \Big)^2, \qquad
         p_i^k = \Big( \hat r_i^k / \sqrt{1 - \beta_2^{k+1}} + \epsilon \Big)^{-1}, \\
-        d_i^k &= (1 - \mu) \frac{p_i^k g_i^k}{n \pi_i} + \mu q_i^k, \qquad
+        d_i^k &= (1 - \mu) \Big( \frac{p_i^k g_i^k}{n \pi_i} + \lambda x_i^k \Big) + \mu q_i^k, \qquad
         m_i^k = x_i^k - \gamma_k (d_i^k + v_i^k), \\
         x_i^{k+1} &= \sum_j a_{ij} m_j^k, \qquad r_i^{k+1} = \sum_j a_{ij} \hat r_j^k, \\
         v_i^{k+1} &= v_i^k + \frac{\beta_k}{\gamma_k} \Big( m_i^k - x_i^{k+1} \Big), \qquad
         q_i^{k+1} = \frac12 \Big( q_i^k + \frac{x_i^k - x_i^{k+1}}{\gamma_k} \Big)
 
     Squares, roots and quotients are entry by entry; v, q and r are zero at first. Correction, gain and momentum are
-    those of :class:`d3gd.PerronD3GD`. The factor :math:`1 - \mu` makes the step size comparable with Adam's.
+    those of :class:`d3gd.PerronD3GD`. The factor :math:`1 - \mu` makes step size and weight decay comparable with those
+    of AdamW.
 
     Adam at every agent divides by the scale of that agent's gradients, and where data differ, the quotients sum to
     zero elsewhere than the gradients do. Here scales are mixed like models. They differ between agents only by the
@@ -52,7 +53,7 @@ class QGAdam(QuasiGlobal[QGAdamState]):
     **Local steps** (:class:`d3gd.Local`) make a direction of every local gradient, and a scale of all of them. Where
     agents disagree, gradients are large and steps small, so that agents drift less than under
     :class:`d3gd.PerronD3GD`. For networks on skewed data use ``steered=False``: the momentum steers, which is the same
-    for all, and the correction acts with the exchange.
+    for all, and the correction acts with the exchange. Weight decay is that of the models of the last exchange.
 
     The quasi-global Adam of Lin and others takes both moments from the movement of models, which is free, but
     movement has been divided by the very scale that it would tell.
@@ -63,6 +64,7 @@ class QGAdam(QuasiGlobal[QGAdamState]):
             :math:`\beta_1 = 0.9`.
         second: :math:`\beta_2`.
         eps: :math:`\epsilon`.
+        weight_decay: :math:`\lambda`, decoupled as in AdamW, for all parameters.
         scales_every: The number of exchanges per exchange of scales. Between two of those
             :math:`r_i^{k+1} = \hat r_i^k`; with 5, messages are 1.2 times as long as those of models alone.
         rounds: The number of rounds of mixing per iteration, as in :class:`d3gd.PerronD3GD`; scales take part in the
@@ -92,6 +94,7 @@ class QGAdam(QuasiGlobal[QGAdamState]):
     momentum: float = 0.8
     second: float = 0.999
     eps: float = 1e-8
+    weight_decay: float = 0.0
     scales_every: int = 1
     rounds: int = 1
     rule: Literal["mixing", "fixed"] = "mixing"
@@ -101,6 +104,7 @@ class QGAdam(QuasiGlobal[QGAdamState]):
         super().__post_init__()
         within("second", self.second, 0, 1)
         within("eps", self.eps, 0, np.inf, closed="()")
+        within("weight_decay", self.weight_decay, 0, np.inf)
         count("scales_every", self.scales_every, least=1)
         count("rounds", self.rounds, least=1, most=MOST_ROUNDS)
 
@@ -120,11 +124,13 @@ class QGAdam(QuasiGlobal[QGAdamState]):
         return self.advance(net, s, d, k)
 
     def direction(self, net: Network, s: QGAdamState, g: Floats, t: int) -> tuple[QGAdamState, Floats]:
-        """Divide by the scale of all, and add the momentum."""
+        """Divide by the scale of all, and add weight decay and momentum."""
         factor, mu = net.precise(1 / (net.n * self._rule.use(net, s.rule, 0).pi)), self.momentum
         r = scaled(net, s.r, g, factor, old=self.second, new=1 - self.second)
         unbiased = 1 / math.sqrt(1 - self.second ** (t + 1))
         d = scaled_direction(net, g, r, s.q, factor, rest=1 - mu, mu=mu, unbiased=unbiased, eps=self.eps)
+        if self.weight_decay:
+            d = decayed(net, d, s.x, decay=(1 - mu) * self.weight_decay)
         return s._replace(r=r), d
 
     def advance(self, net: Network, s: QGAdamState, d: Floats, k: int) -> QGAdamState:

@@ -105,6 +105,12 @@ def scaled_direction(
     return rest * (y * g) / (unbiased * r + eps) + mu * q
 
 
+@rowwise(into=0)
+def decayed(d: Floats, x: Floats, decay: float) -> Floats:
+    r"""Return :math:`d_i + \lambda x_i`: a direction with weight decay."""
+    return d + decay * x
+
+
 @rowwise(after=0)
 def advanced(x: Floats, d: Floats, v: Floats, gamma: float) -> Floats:
     r"""Return :math:`x_i - \gamma (d_i + v_i)`: a step along a direction, with the correction in it."""

@@ -95,7 +95,8 @@ def QGAdam(setting, A, C, gradients, X, T):
     for k in range(T):
         G = gradients(X) / (len(X) * pi)
         R = np.sqrt(b * R**2 + (1 - b) * G**2)
-        M = X - gamma * ((1 - mu) * G / (R / np.sqrt(1 - b ** (k + 1)) + setting.eps) + V + mu * Q)
+        D = G / (R / np.sqrt(1 - b ** (k + 1)) + setting.eps) + setting.weight_decay * X
+        M = X - gamma * ((1 - mu) * D + V + mu * Q)
         beta = last + (first - last) / (1 + k / 100) ** 2
         before, X, V = X, W @ M, V + beta / gamma * (M - W @ M)
         if k % setting.scales_every == 0:

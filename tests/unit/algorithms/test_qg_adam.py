@@ -27,8 +27,8 @@ def test_agents_agree_at_rest():
 
 
 def test_local_steps_make_a_direction_of_every_gradient():
-    """Local steps along scaled gradients and the momentum, then one exchange along all of them."""
-    method = d3gd.QGAdam(step_size=0.02, second=0.9)
+    """Local steps along scaled gradients, weight decay and the momentum, then one exchange along all of them."""
+    method = d3gd.QGAdam(step_size=0.02, second=0.9, weight_decay=0.1)
     local = d3gd.Local(method=method, every=3, steered=False)
     result = d3gd.run(local, GRAPH, PROBLEM, iterations=6, metrics=[])
     A, (gamma, mu, b) = result.weights.toarray(), (method.step_size, method.momentum, method.second)
@@ -41,7 +41,7 @@ def test_local_steps_make_a_direction_of_every_gradient():
             g = factor * PROBLEM.gradients(y)
             r = np.sqrt(b * r**2 + (1 - b) * g**2)
             scaled = g / (r / np.sqrt(1 - b ** (3 * k + h + 1)) + method.eps)
-            y = y - gamma * ((1 - mu) * scaled + mu * q)
+            y = y - gamma * ((1 - mu) * (scaled + 0.1 * x) + mu * q)
         m = y - 3 * gamma * v
         before, x, r = x, A @ m, A @ r
         v = v + gain.at(k) / (3 * gamma) * (m - x)
