@@ -43,7 +43,11 @@ def _instances(kind: type) -> list[Any]:
     Whoever holds a tuple that another thread is making breaks it, so this asks for what refers to the class and those
     derived from it, as instances do, and not for all objects.
     """
-    kinds: set[type] = {kind}
-    while more := {derived for known in kinds for derived in known.__subclasses__()} - kinds:
-        kinds |= more
+    kinds = _derived(kind)
     return [instance for instance in gc.get_referrers(*kinds) if type(instance) in kinds]
+
+
+def _derived(kind: type) -> set[type]:
+    """Return a class and all that are derived from it."""
+    below: list[type] = kind.__subclasses__()
+    return {kind}.union(*map(_derived, below))
