@@ -201,12 +201,12 @@ class Counting(d3gd.Algorithm[Counted]):
     def direction(self, net, s, g, t):
         return s._replace(directions=s.directions + 1, column=s.column + 1), g
 
-    def advance(self, net, s, d, k):
-        return s._replace(x=net.mix(net.a0, net.exchange(x=net.precise(s.x - self.step_size * d)).x))
+    def arrive(self, net, s, m, k):
+        return s._replace(x=net.mix(net.a0, net.exchange(x=m).x))
 
     def step(self, net, gradient, s, k):
         s, d = self.direction(net, s, gradient(), k)
-        return self.advance(net, s, d, k)
+        return self.arrive(net, s, net.precise(s.x - self.step_size * d), k)
 
     def heading(self, net, s, k):
         return Heading(1.0, 0.0)

@@ -10,7 +10,8 @@ from d3gd.digraph import Digraph
 from d3gd.distributed.knowledge import Needs as Needs
 from d3gd.errors import SettingsError, WeightsError
 from d3gd.network import Network
-from d3gd.rules.updates import followed, retraced
+from d3gd.rules.updates import followed, retraced, shifted
+from d3gd.schedules import at
 from d3gd.state import PerAgent
 from d3gd.validation import normalize
 
@@ -69,6 +70,12 @@ class Heading(NamedTuple):
     def follow(self, net: Network, x: Floats, d: Floats, gamma: float) -> Floats:
         """Return models after a step along a direction."""
         return net.precise(followed(net, x, d, *self._columns(net, x), gamma=gamma))
+
+    def shift(self, net: Network, x: Floats, gamma: float) -> Floats:
+        """Return models after the offset alone."""
+        if isinstance(self.offset, int | float):
+            return x - gamma * self.offset if self.offset else x
+        return net.precise(shifted(net, x, self.offset, gamma=gamma))
 
     def retrace(self, net: Network, x: Floats, moved: Floats, gamma: float) -> Floats:
         """Return the mean direction of steps from ``x`` to ``moved``, given the sum of their sizes."""
@@ -193,7 +200,7 @@ class Algorithm(Generic[S]):
     def direction(self, net: Network, s: S, g: Floats, t: int) -> tuple[S, Floats]:
         """Return the state, and the direction in which a gradient leads: by default the gradient itself.
 
-        Methods whose directions depend on earlier gradients, as Adam's do, have it, and :meth:`advance`: between
+        Methods whose directions depend on earlier gradients, as Adam's do, have it, and :meth:`arrive`: between
         exchanges they make a direction of each local gradient.
 
         Args:
@@ -204,8 +211,12 @@ class Algorithm(Generic[S]):
         """
         return s, g
 
-    def advance(self, net: Network, s: S, d: Floats, k: int) -> S:
-        """Return the state after iteration ``k`` along directions that :meth:`direction` made."""
+    def arrive(self, net: Network, s: S, m: Floats, k: int) -> S:
+        """Return the state after iteration ``k`` of agents that local steps along :meth:`heading` have led to ``m``.
+
+        It is what :meth:`step` does once models have moved: by default the step in the direction that leads there.
+        """
+        d = self.heading(net, s, k).retrace(net, self.point(s), m, at(self.step_size, k))  # type: ignore[attr-defined]
         return self.step(net, Given(d), s, k)
 
     def weights(self, net: Network, s: S) -> Floats:
@@ -217,7 +228,7 @@ class Algorithm(Generic[S]):
         return None
 
 
-_OPTIONAL = {"heading", "direction", "advance", "coordinatewise"}  # what only local steps and the optimizer use
+_OPTIONAL = {"heading", "direction", "arrive", "coordinatewise"}  # what only local steps and the optimizer use
 NAMES = frozenset(name for name in vars(Algorithm) if not name.startswith("_")) - _OPTIONAL  # what the engine uses
 
 

@@ -121,10 +121,10 @@ class Compressed(Around[CompressedState]):
         method, d = self.method.direction(net, s.method, g, t)
         return s._replace(method=method), d
 
-    def advance(self, net: Network, s: CompressedState, d: Floats, k: int) -> CompressedState:
-        """Advance, with compressed messages."""
+    def arrive(self, net: Network, s: CompressedState, m: Floats, k: int) -> CompressedState:
+        """Arrive, with compressed messages."""
         with self._compressing(net, s.held, self.point(s).shape[1]) as coding:
-            method = self.method.advance(net, s.method, d, k)
+            method = self.method.arrive(net, s.method, m, k)
         return CompressedState(method, net.halo.hold(coding.copies))
 
     def heading(self, net: Network, s: CompressedState, k: int) -> Heading:

@@ -158,7 +158,8 @@ class Local(Around[LocalState]):
         steps = _Steps(self, net, gradient, s, k)
         if makes_directions(self.method):  # of every gradient, which changes its state
             d = steps()
-            method = self._per_exchange.advance(net, steps.method, d, k)
+            m = self.heading(net, s, k).follow(net, self.point(s), d, self.every * steps.gamma)
+            method = self._per_exchange.arrive(net, steps.method, m, k)
         else:
             method = self._per_exchange.step(net, steps, s.method, k)
         outer = s.outer

@@ -187,16 +187,31 @@ class PerronD3GD(Algorithm[PerronState]):
         gamma, rule, g = at(self.step_size, k), self._rule(net), gradient()
         now = Now(k=k, gamma=gamma, x=s.x, g=g, v=s.v)
         r = rule.begin(net, s.rule, now)
-        (a, pi, beta), v = rule.use(net, r, k), rule.carry(net, s.rule, r, now)
+        pi, v = rule.use(net, r, k).pi, rule.carry(net, s.rule, r, now)
         offset, momentum = s.momentum.offset(net, v, self.momentum), s.momentum.before(net, s.x, gamma)
-        m, now = net.precise(corrected(net, s.x, g, offset, pi, gamma=gamma, n=net.n)), now._replace(a=a)
-        r, message = rule.message(net, r, now)
+        m = net.precise(corrected(net, s.x, g, offset, pi, gamma=gamma, n=net.n))
+        return self._mixed(net, PerronState(x=s.x, v=v, momentum=momentum, rule=r), m, now)
+
+    def arrive(self, net: Network, s: PerronState, m: Floats, k: int) -> PerronState:
+        """Correct and mix where local steps have led, unless the rule wants to know their direction."""
+        if self._rule(net).looks:
+            return super().arrive(net, s, m, k)
+        gamma = at(self.step_size, k)
+        before = s._replace(momentum=s.momentum.before(net, s.x, gamma))
+        return self._mixed(net, before, m, Now(k=k, gamma=gamma, x=s.x, v=s.v))
+
+    def _mixed(self, net: Network, s: PerronState, m: Floats, now: Now) -> PerronState:
+        """Mix and correct, and observe the movement."""
+        rule, x, v = self._rule(net), s.x, s.v
+        a, _, beta = rule.use(net, s.rule, now.k)
+        now = now._replace(a=a)
+        r, message = rule.message(net, s.rule, now)
         sent = net.exchange(m=m, **message)
         if self.correct:
-            x, v = mixed_correction(net, a, sent.m, m, s.x, v, rate=beta / gamma, rounds=self.rounds)
+            x, v = mixed_correction(net, a, sent.m, m, x, v, rate=beta / now.gamma, rounds=self.rounds)
         else:
             x = net.precise(gossiped(net, a, sent.m, self.rounds))
-        return PerronState(x=x, v=v, momentum=momentum.after(net, x, gamma), rule=rule.end(net, r, sent, now))
+        return PerronState(x=x, v=v, momentum=s.momentum.after(net, x, now.gamma), rule=rule.end(net, r, sent, now))
 
     def heading(self, net: Network, s: PerronState, k: int) -> Heading:
         """The correction steers, and the momentum."""

@@ -119,9 +119,11 @@ class QGAdam(QuasiGlobal[QGAdamState]):
         return QGAdamState(x=x0, v=v, q=zero, r=zero, rule=self._rule.init(net, x0))
 
     def step(self, net: Network, gradient: Gradient, s: QGAdamState, k: int) -> QGAdamState:
-        """Make a direction, and advance along it."""
-        s, d = self.direction(net, s, gradient(), k)
-        return self.advance(net, s, d, k)
+        """Step along a direction, correct and mix."""
+        (s, d), gamma = self.direction(net, s, gradient(), k), at(self.step_size, k)
+        before = remembered(net, s.q, s.x, gamma=gamma)
+        m = net.precise(advanced(net, s.x, d, s.v, gamma=gamma))
+        return self._mixed(net, s._replace(q=before), m, k)
 
     def direction(self, net: Network, s: QGAdamState, g: Floats, t: int) -> tuple[QGAdamState, Floats]:
         """Divide by the scale of all, and add weight decay and momentum."""
@@ -133,18 +135,20 @@ class QGAdam(QuasiGlobal[QGAdamState]):
             d = decayed(net, d, s.x, decay=(1 - mu) * self.weight_decay)
         return s._replace(r=r), d
 
-    def advance(self, net: Network, s: QGAdamState, d: Floats, k: int) -> QGAdamState:
-        """Step, correct, mix, and observe the movement."""
-        gamma, (a, _, beta) = at(self.step_size, k), self._rule.use(net, s.rule, k)
-        before, r = remembered(net, s.q, s.x, gamma=gamma), s.r
-        m = net.precise(advanced(net, s.x, d, s.v, gamma=gamma))
+    def arrive(self, net: Network, s: QGAdamState, m: Floats, k: int) -> QGAdamState:
+        """Mix where local steps have led."""
+        return self._mixed(net, s._replace(q=remembered(net, s.q, s.x, gamma=at(self.step_size, k))), m, k)
+
+    def _mixed(self, net: Network, s: QGAdamState, m: Floats, k: int) -> QGAdamState:
+        """Mix, correct, and observe the movement."""
+        gamma, (a, _, beta), r = at(self.step_size, k), self._rule.use(net, s.rule, k), s.r
         if k % self.scales_every == 0:
             sent = net.exchange(m=m, r=r)
             r = net.precise(net.mix(a, sent.r))
         else:
             sent = net.exchange(m=m)
         x, v = mixed_correction(net, a, sent.m, m, s.x, s.v, rate=beta / gamma, rounds=self.rounds)
-        return s._replace(x=x, v=v, q=observed(net, before, x, gamma=gamma), r=r)
+        return s._replace(x=x, v=v, q=observed(net, s.q, x, gamma=gamma), r=r)
 
     def heading(self, net: Network, s: QGAdamState, k: int) -> Heading:
         """The correction steers; the momentum is in the direction."""

@@ -51,7 +51,13 @@ class Use(NamedTuple):
 
 
 class Rule(Part):
-    """A part that chooses weights."""
+    """A part that chooses weights.
+
+    Attributes:
+        looks: Whether it looks at gradients.
+    """
+
+    looks = False
 
     def use(self, net: Network, s: Any, k: int) -> Use:
         """Return what iteration ``k`` uses."""

@@ -71,6 +71,8 @@ class Failing(Rule):
     corrected: bool
     momentum: float = 0.0
 
+    looks = True
+
     def init(self, net: Network, x0: Floats) -> FailingState:
         """Discover the network, choose weights, and begin to measure."""
         found = net.survey()

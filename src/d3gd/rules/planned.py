@@ -55,6 +55,8 @@ class Planned(Rule):
 
     corrected: bool
 
+    looks = True
+
     def init(self, net: Network, x0: Floats) -> PlanState:
         """Discover the network, and start with weights planned for mixing."""
         if not net.reliable:

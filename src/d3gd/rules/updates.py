@@ -61,6 +61,12 @@ def followed(x: Floats, d: Floats, o: Floats, y: Floats, gamma: float) -> Floats
     return x - gamma * (y * d + o)
 
 
+@rowwise(after=0)
+def shifted(x: Floats, o: Floats, gamma: float) -> Floats:
+    r"""Return :math:`x_i - \gamma o_i`: a model after the offset of a heading alone."""
+    return x - gamma * o
+
+
 @rowwise()
 def retraced(x: Floats, moved: Floats, o: Floats, y: Floats, gamma: float) -> Floats:
     r"""Return the mean direction :math:`d_i` of local steps from x to another model: what :func:`followed` inverts."""

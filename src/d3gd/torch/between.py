@@ -40,7 +40,7 @@ class Between:
         net: This process's agent.
         k: The number of exchanges so far.
         t: The number of steps since the method began.
-        size: The step size of one of them, or for :meth:`mean` of all.
+        size: The step size of one of them, or for :meth:`led` of all.
         steered: Whether the method's offset steers them.
     """
 
@@ -51,28 +51,30 @@ class Between:
     size: float
     steered: bool
 
-    def follow(self, memory: Any, x: Floats, g: Floats, heading: Heading | None = None) -> tuple[Any, Floats]:
+    def heading(self, memory: Any) -> Heading:
+        """Return where the steps go, given directions; it stays the same until the exchange."""
+        heading = self.algorithm.heading(self.net, memory, self.k)
+        return heading.precise(self.net) if self.steered else heading._replace(offset=0.0)
+
+    def follow(self, heading: Heading, memory: Any, x: Floats, g: Floats) -> tuple[Any, Floats]:
         """Return the state since the last exchange, and the model, after a step along the direction of a gradient."""
         if makes_directions(self.algorithm):
             memory, g = self.algorithm.direction(self.net, memory, g, self.t)
-        return memory, (heading or self.heading(memory)).follow(self.net, x, g, self.size)
+        return memory, heading.follow(self.net, x, g, self.size)
 
-    def mean(self, memory: Any, x: Floats) -> Floats:
-        r"""Return the mean direction of steps from the model of a state to ``x``.
+    def led(self, memory: Any, x: Floats) -> Floats:
+        r"""Return where the steps have led from the model of a state, with an offset that has not steered them.
 
         Since :math:`x^H = x^0 - \sum_h \gamma_h (f d^h + o)`, no sum of directions is kept. A model in single precision
         is rounded at every step; methods see what has become of it.
         """
-        return self.heading(memory).retrace(self.net, self.algorithm.point(memory), x, self.size)
-
-    def heading(self, memory: Any) -> Heading:
-        """Return where the steps go, given directions."""
-        heading = self.algorithm.heading(self.net, memory, self.k)
-        return heading if self.steered else heading._replace(offset=0.0)
+        if self.steered:
+            return x
+        return self.algorithm.heading(self.net, memory, self.k).shift(self.net, x, self.size)
 
 
-class Along:
-    """A method that is given directions, which it has made itself, in place of gradients.
+class Arriving:
+    """A method that is given where local steps have led, in place of gradients.
 
     Args:
         algorithm: The method.
@@ -85,5 +87,6 @@ class Along:
         return getattr(self._algorithm, name)
 
     def step(self, net: Network, gradient: Gradient, s: Any, k: int) -> Any:
-        """Advance along the direction."""
-        return self._algorithm.advance(net, s, gradient(), k)
+        """Arrive there."""
+        arrive = getattr(type(self._algorithm), "arrive", Algorithm.arrive)  # who is not derived from it may have none
+        return arrive(self._algorithm, net, s, gradient(), k)

@@ -102,7 +102,7 @@ def step(
         net: The network.
         memory: The state, from :func:`separate`.
         k: The iteration.
-        direction: Returns the gradient, given the state of a slice and where it starts and ends.
+        direction: Returns the gradient or what takes its place, for the state of a slice, its start and its end.
         cuts: The result of :func:`bounds`.
 
     Returns:

@@ -16,7 +16,7 @@ from d3gd.errors import D3GDError
 from d3gd.network import Network
 from d3gd.schedules import at
 from d3gd.torch import slices
-from d3gd.torch.between import Along, Between, SoFar, continued
+from d3gd.torch.between import Arriving, Between, SoFar, continued
 from d3gd.torch.checks import require_computable, require_finite
 from d3gd.torch.local import Local
 from d3gd.torch.model import Model
@@ -220,46 +220,41 @@ class Steps:
 
     def _followed(self, local: Between, x: Floats, g: Row) -> tuple[Any, Floats]:
         """Return state and model after a local step; large ones change in place."""
+        heading = self._course(local)
         if self._cuts is None:
-            memory, x = local.follow(self.memory, x, g.whole())
+            memory, x = local.follow(heading, self.memory, x, g.whole())
             require_finite(is_finite(x), local.k)
             return memory, x
 
-        heading = None if makes_directions(local.algorithm) else self._course(local)
-
         def move(part: Any, first: int, last: int) -> tuple[Any, float]:
             here = x[:, first:last]
-            after, new = local.follow(part, here, g.part(first, last), heading and heading.part(first, last))
+            after, new = local.follow(heading.part(first, last), part, here, g.part(first, last))
             total = slices.finite_sum(new, local.k)
             slices.put(new, here)
             return after, total
 
-        memory, sums = slices.follow(self.memory, self._seams, move, changes=heading is None)
+        memory, sums = slices.follow(self.memory, self._seams, move, changes=makes_directions(local.algorithm))
         self._sums = self._seams, sums
         return memory, x
 
     def _course(self, local: Between) -> Heading:
         """Return where local steps go, which changes with an exchange, or with the step size, only."""
         if self._heading is None or self._heading[0] is not local.algorithm:
-            self._heading = local.algorithm, local.heading(self.memory).precise(self._net)
+            self._heading = local.algorithm, local.heading(self.memory)
         return self._heading[1]
 
     def _exchanged(self, local: Between, memory: Any, x: Floats) -> tuple[Any, Floats]:
         """Return state and model after an exchange at the end of local steps; large ones change in place."""
-        algorithm, k = local.algorithm, local.k
-        if makes_directions(algorithm):
-            algorithm = cast(Algorithm[Any], Along(algorithm))
+        algorithm, k, self._heading = cast(Algorithm[Any], Arriving(local.algorithm)), local.k, None
         if self._cuts is None:
-            memory = self._net.take(algorithm, Given(local.mean(memory, x)), memory, k)
+            memory = self._net.take(algorithm, Given(local.led(memory, x)), memory, k)
             require_finite(is_finite(algorithm.point(memory)), k)
             return memory, algorithm.point(memory)
 
-        self._heading = None
+        def led(part: Any, first: int, last: int) -> Floats:
+            return local.led(part, x[:, first:last])
 
-        def direction(part: Any, first: int, last: int) -> Floats:
-            return local.mean(part, x[:, first:last])
-
-        memory, sums = slices.step(algorithm, self._net, memory, k, direction, self._cuts)
+        memory, sums = slices.step(algorithm, self._net, memory, k, led, self._cuts)
         self._sums = self._cuts, sums
         x[...] = algorithm.point(memory)
         return memory, x
