@@ -19,30 +19,27 @@ from d3gd.kernels.threads import in_parts
 Equation: TypeAlias = Callable[..., Any]
 
 _PRECISIONS = (np.float64, np.float32)
-_PIECE = 1 << 10  # numbers, of which the fastest cache holds some arrays
 _SAMPLE = 256  # numbers; each has an even chance to show that roundings differ
 
 
-# One loop per pattern of arguments: "x" is an array of rows, "y" a column of one number per row, read once per row.
-# Where a result may overwrite its first argument, long rows go through a piece of other memory: a loop is vectorized
-# only if it writes to none of what it reads.
+# One loop per pattern of arguments: "x" is an array of rows, "y" a column of one number per row, read once per row, and
+# "o" the result itself, which the first argument then is: loops are vectorized only where the compiler can tell so.
 
 
 def _xx(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q):  # type: ignore[no-untyped-def]
-        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
-            if width <= _PIECE:
-                for c in range(width):
-                    result[i, c] = f(p[i, c], q[i, c], *numbers)
-                continue
-            for start in range(0, width, _PIECE):
-                end = min(start + _PIECE, width)
-                piece, into, ps, qs = scratch[: end - start], result[i, start:end], p[i, start:end], q[i, start:end]
-                for c in range(len(piece)):
-                    piece[c] = f(ps[c], qs[c], *numbers)
-                for c in range(len(piece)):
-                    into[c] = piece[c]
+            for c in range(result.shape[1]):
+                result[i, c] = f(p[i, c], q[i, c], *numbers)
+
+    return kernel
+
+
+def _ox(f):  # type: ignore[no-untyped-def]
+    def kernel(first, last, numbers, result, q):  # type: ignore[no-untyped-def]
+        for i in range(first, last):
+            for c in range(result.shape[1]):
+                result[i, c] = f(result[i, c], q[i, c], *numbers)
 
     return kernel
 
@@ -59,77 +56,78 @@ def _xy(f):  # type: ignore[no-untyped-def]
 
 def _xxy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, y):  # type: ignore[no-untyped-def]
-        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
             w = y[i, 0]
-            if width <= _PIECE:
-                for c in range(width):
-                    result[i, c] = f(p[i, c], q[i, c], w, *numbers)
-                continue
-            for start in range(0, width, _PIECE):
-                end = min(start + _PIECE, width)
-                piece, into, ps, qs = scratch[: end - start], result[i, start:end], p[i, start:end], q[i, start:end]
-                for c in range(len(piece)):
-                    piece[c] = f(ps[c], qs[c], w, *numbers)
-                for c in range(len(piece)):
-                    into[c] = piece[c]
+            for c in range(result.shape[1]):
+                result[i, c] = f(p[i, c], q[i, c], w, *numbers)
+
+    return kernel
+
+
+def _oxy(f):  # type: ignore[no-untyped-def]
+    def kernel(first, last, numbers, result, q, y):  # type: ignore[no-untyped-def]
+        for i in range(first, last):
+            w = y[i, 0]
+            for c in range(result.shape[1]):
+                result[i, c] = f(result[i, c], q[i, c], w, *numbers)
 
     return kernel
 
 
 def _xxx(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, r):  # type: ignore[no-untyped-def]
-        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
-            if width <= _PIECE:
-                for c in range(width):
-                    result[i, c] = f(p[i, c], q[i, c], r[i, c], *numbers)
-                continue
-            for start in range(0, width, _PIECE):
-                end = min(start + _PIECE, width)
-                piece, into = scratch[: end - start], result[i, start:end]
-                ps, qs, rs = p[i, start:end], q[i, start:end], r[i, start:end]
-                for c in range(len(piece)):
-                    piece[c] = f(ps[c], qs[c], rs[c], *numbers)
-                for c in range(len(piece)):
-                    into[c] = piece[c]
+            for c in range(result.shape[1]):
+                result[i, c] = f(p[i, c], q[i, c], r[i, c], *numbers)
+
+    return kernel
+
+
+def _oxx(f):  # type: ignore[no-untyped-def]
+    def kernel(first, last, numbers, result, q, r):  # type: ignore[no-untyped-def]
+        for i in range(first, last):
+            for c in range(result.shape[1]):
+                result[i, c] = f(result[i, c], q[i, c], r[i, c], *numbers)
 
     return kernel
 
 
 def _xxxy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, r, y):  # type: ignore[no-untyped-def]
-        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
             w = y[i, 0]
-            if width <= _PIECE:
-                for c in range(width):
-                    result[i, c] = f(p[i, c], q[i, c], r[i, c], w, *numbers)
-                continue
-            for start in range(0, width, _PIECE):
-                end = min(start + _PIECE, width)
-                piece, into = scratch[: end - start], result[i, start:end]
-                ps, qs, rs = p[i, start:end], q[i, start:end], r[i, start:end]
-                for c in range(len(piece)):
-                    piece[c] = f(ps[c], qs[c], rs[c], w, *numbers)
-                for c in range(len(piece)):
-                    into[c] = piece[c]
+            for c in range(result.shape[1]):
+                result[i, c] = f(p[i, c], q[i, c], r[i, c], w, *numbers)
+
+    return kernel
+
+
+def _oxxy(f):  # type: ignore[no-untyped-def]
+    def kernel(first, last, numbers, result, q, r, y):  # type: ignore[no-untyped-def]
+        for i in range(first, last):
+            w = y[i, 0]
+            for c in range(result.shape[1]):
+                result[i, c] = f(result[i, c], q[i, c], r[i, c], w, *numbers)
 
     return kernel
 
 
 def _xxyy(f):  # type: ignore[no-untyped-def]
     def kernel(first, last, numbers, result, p, q, y, z):  # type: ignore[no-untyped-def]
-        width, scratch = result.shape[1], np.empty(_PIECE, dtype=result.dtype)
         for i in range(first, last):
             v, w = y[i, 0], z[i, 0]
-            for start in range(0, width, _PIECE):
-                end = min(start + _PIECE, width)
-                piece, into, ps, qs = scratch[: end - start], result[i, start:end], p[i, start:end], q[i, start:end]
-                for c in range(len(piece)):
-                    piece[c] = f(ps[c], qs[c], v, w, *numbers)
-                for c in range(len(piece)):
-                    into[c] = piece[c]
+            for c in range(result.shape[1]):
+                result[i, c] = f(p[i, c], q[i, c], v, w, *numbers)
+
+    return kernel
+
+
+def _oxyy(f):  # type: ignore[no-untyped-def]
+    def kernel(first, last, numbers, result, q, y, z):  # type: ignore[no-untyped-def]
+        for i in range(first, last):
+            v, w = y[i, 0], z[i, 0]
+            for c in range(result.shape[1]):
+                result[i, c] = f(result[i, c], q[i, c], v, w, *numbers)
 
     return kernel
 
@@ -156,11 +154,16 @@ def _xxxxy(f):  # type: ignore[no-untyped-def]
 
 _LOOPS: dict[str, Callable[[Equation], Kernel]] = {
     "xx": _xx,
+    "ox": _ox,
     "xy": _xy,
     "xxy": _xxy,
+    "oxy": _oxy,
     "xxx": _xxx,
+    "oxx": _oxx,
     "xxxy": _xxxy,
+    "oxxy": _oxxy,
     "xxyy": _xxyy,
+    "oxyy": _oxyy,
     "xyxx": _xyxx,
     "xxxxy": _xxxxy,
 }
@@ -173,19 +176,21 @@ def evaluate(equation: Equation, rows: Sequence[Array], numbers: Mapping[str, fl
         equation: A function of numbers, those of rows first.
         rows: Arrays of rows, or of one number per row, in double or single precision.
         numbers: Its other arguments.
-        result: An array for the result, which may be one of the rows.
+        result: An array for the result, which may be the first of the rows.
     """
     names = equation.__code__.co_varnames[len(rows) : equation.__code__.co_argcount]
     if set(names) != set(numbers) or not all(_is_plain(array) for array in (*rows, result)):
         return False
-    pattern = "".join("x" if row.shape == result.shape else "y" for row in rows)
+    kinds = "".join("x" if row.shape == result.shape else "y" for row in rows)
+    pattern = "o" + kinds[1:] if rows[0] is result and "o" + kinds[1:] in _LOOPS else kinds
     if pattern not in _LOOPS or not all(row.shape in (result.shape, (len(result), 1)) for row in rows):
         return False
     dtypes = tuple([array.dtype for array in (*rows, result)])
     if not _agrees(equation, pattern, dtypes, names):
         return False
     values = _values([numbers[name] for name in names], dtypes)
-    in_parts(_kernel(equation, pattern), range(len(result) + 1), result.shape[1], values, result, *rows)
+    others = rows[1:] if pattern.startswith("o") else rows
+    in_parts(_kernel(equation, pattern), range(len(result) + 1), result.shape[1], values, result, *others)
     return True
 
 
@@ -206,13 +211,13 @@ def _agrees(equation: Equation, pattern: str, dtypes: tuple[Any, ...], names: tu
         return True
     random = np.random.default_rng(0)
     rows = [
-        random.uniform(0.5, 2, (1, _SAMPLE if kind == "x" else 1)).astype(dtype)
+        random.uniform(0.5, 2, (1, 1 if kind == "y" else _SAMPLE)).astype(dtype)
         for kind, dtype in zip(pattern, dtypes, strict=False)
     ]
     numbers = random.uniform(0.5, 2, len(names)).tolist()
-    result = np.empty((1, _SAMPLE), dtypes[-1])
-    _kernel(equation, pattern)(0, 1, _values(numbers, dtypes), result, *rows)
     wanted = equation(*rows, **dict(zip(names, numbers, strict=True))).astype(dtypes[-1])
+    result, others = (rows[0], rows[1:]) if pattern.startswith("o") else (np.empty((1, _SAMPLE), dtypes[-1]), rows)
+    _kernel(equation, pattern)(0, 1, _values(numbers, dtypes), result, *others)
     return bool(np.array_equal(result, wanted))
 
 

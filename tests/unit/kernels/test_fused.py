@@ -59,7 +59,9 @@ def test_every_update_is_compiled_to_the_bits_of_numpy(fused, name):
         ("corrected", "ssdd", "s"),
         ("correction", "dsd", "d"),
         ("tracked", "dss", "d"),
+        ("followed", "ssss", "s"),
         ("followed", "sssd", "s"),
+        ("shifted", "sd", "s"),
         ("retraced", "sssd", "s"),
         ("pushed", "sdd", "s"),
         ("remembered", "ss", "s"),
@@ -74,8 +76,12 @@ def test_models_in_single_precision_too(fused, name, precisions, result):
     rows, numbers = arguments(equation, 7, 300)
     rows = [row.astype(kinds[kind]) for row, kind in zip(rows, precisions, strict=True)]
     found = np.empty((7, 300), kinds[result])
+    expected = equation(*rows, **numbers).astype(kinds[result])
     assert fused.evaluate(equation, rows, numbers, found)
-    assert np.array_equal(found, equation(*rows, **numbers).astype(kinds[result]))
+    assert np.array_equal(found, expected)
+    if precisions[0] == result:
+        assert fused.evaluate(equation, rows, numbers, rows[0])  # in place
+        assert np.array_equal(rows[0], expected)
 
 
 def test_what_numpy_rounds_otherwise_and_other_layouts_are_left_to_it(fused):
