@@ -9,7 +9,7 @@ from torch import nn
 
 import d3gd
 from d3gd.errors import D3GDError, DivergedError
-from d3gd.torch import DecentralizedOptimizer, network, slices
+from d3gd.torch import DecentralizedOptimizer, network, rows, slices
 from d3gd.transports.threads import Thread, on_threads
 
 METHODS = {
@@ -153,8 +153,9 @@ def test_a_local_optimizer_moves_parameters_only_while_they_are_not_sent(algorit
     assert seen == [0] * 5 * RANKS
 
 
-def alone(net):
-    return DecentralizedOptimizer(net.parameters(), d3gd.DiDGD(step_size=0.1), network(d3gd.graphs.complete(1)))
+def alone(net, every=1):
+    graph = d3gd.graphs.complete(1)
+    return DecentralizedOptimizer(net.parameters(), METHODS["Di-DGD"], network(graph), every=every)
 
 
 def backward(net):
@@ -242,3 +243,33 @@ def test_nan_changes_nothing_and_overflow_halfway_is_told(small_slices):
     opt.load_state_dict(saved)
     assert torch.equal(before, nn.utils.parameters_to_vector(net.parameters()))
     assert opt.param_groups[0]["lr"] == 0.1
+
+
+def test_between_exchanges_a_nan_that_no_sample_has_is_told_before_it_is_sent(small_slices, monkeypatch):
+    monkeypatch.setattr(rows, "_MANY", 4)
+    net = model()
+    opt = alone(net, every=3)
+    sent, exchange = [], opt.network.exchange
+    monkeypatch.setattr(opt.network, "exchange", lambda **arrays: sent.append(arrays) or exchange(**arrays))
+    for step in range(3):
+        for parameter in net.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        net[0].weight.grad[0, 1] = float("nan") if step == 0 else 0.0
+        if step < 2:
+            opt.step()
+    with pytest.raises(DivergedError, match="NaN or infinite"):
+        opt.step()
+    assert not sent
+
+
+def test_changes_by_others_are_told_between_exchanges(small_slices):
+    net = model()
+    opt = alone(net, every=4)
+    for _ in range(2):
+        backward(net)
+        opt.step()
+        opt.zero_grad()
+    with torch.no_grad():
+        net[0].weight.mul_(2)
+    with pytest.raises(D3GDError, match="was changed since the last step"):
+        opt.step()

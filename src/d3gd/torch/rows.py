@@ -13,7 +13,7 @@ from d3gd.kernels.buffers import Buffers
 from d3gd.kernels.tensors import DeviceRows, torch_dtype
 
 _SOME = 4096  # numbers of a tensor by which it is recognized
-_MANY = 1 << 14  # numbers of a tensor that are looked at in any case
+_MANY = 1 << 12  # numbers of a tensor that are looked at in any case
 
 
 class Row:

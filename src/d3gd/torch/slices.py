@@ -23,6 +23,7 @@ from d3gd.state import flatten, restore
 _WHOLE = 1 << 18  # numbers up to which a model is stepped whole: it keeps its values if a step fails
 _SLICE = 1 << 20  # numbers below which another message costs more than memory for a longer one
 _SLICES = 8  # of a model, about
+_SOME = 1 << 10  # numbers by which a model is recognized between exchanges
 _READ = 1 << 14  # numbers of a tensor that cost more to copy than another call to step them by themselves
 
 
@@ -69,6 +70,11 @@ def sums(row: Floats, cuts: list[int]) -> list[float]:
     return [float(numbers[first:last].sum()) for first, last in pairwise(cuts)]
 
 
+def some(row: Floats) -> bytes:
+    """Return some numbers, which tell whether all have changed: between exchanges, where adding up costs too much."""
+    return row[0, :: max(1, row.shape[1] // _SOME)].tobytes()
+
+
 def separate(memory: Any, dim: int) -> Any:
     """Return a state whose rows as long as the model have memory of their own, so that they can be updated in place."""
     arrays, seen = flatten(memory), list[Array]()
@@ -94,6 +100,8 @@ def step(
     k: int,
     direction: Callable[[Any, int, int], Floats],
     cuts: list[int],
+    *,
+    into: Floats | None = None,
 ) -> tuple[Any, list[float]]:
     """Take iteration ``k`` slice by slice, in place.
 
@@ -104,6 +112,7 @@ def step(
         k: The iteration.
         direction: Returns the gradient or what takes its place, for the state of a slice, its start and its end.
         cuts: The result of :func:`bounds`.
+        into: Where the model is copied to, a slice at a time, while it is in the cache.
 
     Returns:
         The state, and the sum over each slice of the model.
@@ -122,6 +131,8 @@ def step(
         after = algorithm.step(cast(Network, later), gradients, before, k)
         net.halo.transport.settle()  # what is overwritten below may have been sent
         totals.append(finite_sum(algorithm.point(after), k))
+        if into is not None:
+            into[:, first:last] = algorithm.point(after)
         rest = _put_wide(after, arrays, wide, first, last)
     return restore(after, {**{name: arrays[name] for name in wide}, **rest}), totals
 
@@ -143,29 +154,24 @@ def put(values: Array, into: Array) -> None:
         into[:] = values
 
 
-def follow(
-    memory: Any, cuts: list[int], move: Callable[[Any, int, int], tuple[Any, float]], *, changes: bool
-) -> tuple[Any, list[float]]:
-    """Take a local step slice by slice, in place.
+def follow(memory: Any, cuts: list[int], move: Callable[[Any, int, int], Any], *, changes: bool) -> Any:
+    """Take a local step slice by slice, in place, and return the state.
 
     Args:
         memory: The state, from :func:`separate`.
         cuts: The result of :func:`seams`.
-        move: Returns the state of a slice and the sum of its model, given that before and where it starts and ends.
+        move: Returns the state of a slice, given that before and where it starts and ends.
         changes: Whether the state changes; if not, ``move`` is given the whole.
-
-    Returns:
-        The state, and the sum over each slice of the model.
     """
     if not changes:
-        return memory, [move(memory, first, last)[1] for first, last in pairwise(cuts)]
-    arrays, totals, rest = flatten(memory), list[float](), dict[str, Array]()
+        for first, last in pairwise(cuts):
+            move(memory, first, last)
+        return memory
+    arrays, rest = flatten(memory), dict[str, Array]()
     wide = _wide(arrays, cuts[-1])
     for first, last, before in pieces(memory, cuts):
-        after, total = move(before, first, last)
-        totals.append(total)
-        rest = _put_wide(after, arrays, wide, first, last)
-    return restore(memory, {**arrays, **rest}), totals
+        rest = _put_wide(move(before, first, last), arrays, wide, first, last)
+    return restore(memory, {**arrays, **rest})
 
 
 def _put_wide(after: Any, arrays: dict[str, Array], wide: list[str], first: int, last: int) -> dict[str, Array]:

@@ -1,7 +1,8 @@
 """The steps of an algorithm on this process's model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -101,7 +102,11 @@ class Steps:
             self._model.share(self.point.copy())
         else:
             self._model.share(self.point)
-            self._sums = self._cuts, slices.sums(self.point, self._cuts)
+            self._note(self.point, partial(slices.sums, cuts=self._cuts))
+
+    def _note(self, x: Floats, look: Callable[[Floats], Any], seen: Any = None) -> None:
+        """Note by what a large model is recognized."""
+        self._look, self._seen = look, look(x) if seen is None else seen
 
     def require_untouched(self, groups: Sequence[dict[str, Any]], *, thorough: bool) -> None:
         """Raise an error if other code has changed the parameters since the last step.
@@ -114,8 +119,7 @@ class Steps:
 
     def _is_same(self, row: Floats) -> bool:
         if self._cuts is not None:
-            cuts, sums = self._sums
-            return slices.sums(row, cuts) == sums
+            return self._look(row) == self._seen
         return np.array_equal(row, self.point) or np.array_equal(row, self.point, equal_nan=True)
 
     def require_whole(self) -> None:
@@ -186,7 +190,8 @@ class Steps:
         if isinstance(self._source, Local):  # it moves the parameters and puts them back: not while they are sent
             direction(None, 0, 0)
         self.memory, sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
-        self._sums, self._torn = (cuts, sums), False
+        self._note(self.point, partial(slices.sums, cuts=cuts), sums)
+        self._torn = False
         self._model.write(self.point)
 
     def _take_local(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
@@ -226,15 +231,14 @@ class Steps:
             require_finite(is_finite(x), local.k)
             return memory, x
 
-        def move(part: Any, first: int, last: int) -> tuple[Any, float]:
+        def move(part: Any, first: int, last: int) -> Any:
             here = x[:, first:last]
             after, new = local.follow(heading.part(first, last), part, here, g.part(first, last))
-            total = slices.finite_sum(new, local.k)
             slices.put(new, here)
-            return after, total
+            return after
 
-        memory, sums = slices.follow(self.memory, self._seams, move, changes=makes_directions(local.algorithm))
-        self._sums = self._seams, sums
+        memory = slices.follow(self.memory, self._seams, move, changes=makes_directions(local.algorithm))
+        self._note(x, slices.some)
         return memory, x
 
     def _course(self, local: Between) -> Heading:
@@ -252,9 +256,9 @@ class Steps:
             return memory, algorithm.point(memory)
 
         def led(part: Any, first: int, last: int) -> Floats:
+            slices.finite_sum(x[:, first:last], k)  # before others hear it
             return local.led(part, x[:, first:last])
 
-        memory, sums = slices.step(algorithm, self._net, memory, k, led, self._cuts)
-        self._sums = self._cuts, sums
-        x[...] = algorithm.point(memory)
+        memory, sums = slices.step(algorithm, self._net, memory, k, led, self._cuts, into=x)
+        self._note(x, partial(slices.sums, cuts=self._cuts), sums)
         return memory, x
