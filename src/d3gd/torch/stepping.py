@@ -119,7 +119,8 @@ class Steps:
 
     def _is_same(self, row: Floats) -> bool:
         if self._cuts is not None:
-            return self._look(row) == self._seen
+            same: bool = self._look(row) == self._seen
+            return same
         return np.array_equal(row, self.point) or np.array_equal(row, self.point, equal_nan=True)
 
     def require_whole(self) -> None:
