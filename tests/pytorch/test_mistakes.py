@@ -39,6 +39,14 @@ def descend(net, opt, steps=1):
         opt.step()
 
 
+@pytest.fixture
+def world():
+    """A process group of this process alone."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
 class TestParameters:
     def test_layers_tied_by_memory_are_told_and_by_a_parameter_trained(self):
         tied, shared = (nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3)) for _ in range(2))
@@ -57,15 +65,25 @@ class TestParameters:
         with pytest.raises(SettingsError, match=message):
             optimizer([nn.Parameter(parameter)])
 
-    def test_a_model_that_is_still_in_ddp(self):
-        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-        try:
-            wrapped, apart = nn.parallel.DistributedDataParallel(model()), model()
-            with pytest.raises(SettingsError, match="wrapped in DistributedDataParallel"):
-                optimizer(wrapped.parameters())
-            optimizer(apart.parameters())
-        finally:
-            torch.distributed.destroy_process_group()
+    @pytest.mark.filterwarnings("ignore:FSDP")  # of a single process
+    def test_a_model_that_is_wrapped_in_ddp_or_fsdp_before_or_after(self, world):
+        from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+
+        sharding = partial(FullyShardedDataParallel, device_id=torch.device("cpu"))
+        for name, wrap in {"Distributed": nn.parallel.DistributedDataParallel, "Fully": sharding}.items():
+            wrapper = wrap(model())
+            with pytest.raises(SettingsError, match=f"wrapped in {name}"):
+                optimizer(wrapper.parameters())
+        net = model()
+        opt = optimizer(net.parameters())
+        wrapper = nn.parallel.DistributedDataParallel(net)
+        with pytest.raises(SettingsError, match="wrapped in DistributedDataParallel"):
+            descend(net, opt)
+        assert wrapper.module is net
+        sharded = fully_shard(model(), mesh=torch.distributed.device_mesh.init_device_mesh("cpu", (1,)))
+        with pytest.raises(SettingsError, match="a DTensor"):
+            optimizer(sharded.parameters())
+        descend(net := model(), optimizer(net.parameters()))
 
     def test_wrappers_around_other_tensors_have_no_memory_to_share(self):
         nets = [nn.Parameter(TwoTensor(torch.ones(size), torch.ones(size))) for size in (3, 4)]

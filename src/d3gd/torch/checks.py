@@ -65,6 +65,11 @@ def require_real(parameters: Sequence[torch.Tensor]) -> None:
     for parameter in parameters:
         if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
             raise SettingsError("a lazy layer has no parameters yet; call the model once on some inputs first")
+        if hasattr(parameter, "device_mesh"):
+            raise SettingsError(
+                "a parameter is a DTensor, of which this process holds a part; leave out fully_shard and the like: "
+                "each process has a model of its own"
+            )
         if not parameter.is_floating_point():
             raise SettingsError(f"a parameter is {parameter.dtype}; models are real: use float32 or float64 parameters")
         if parameter.is_meta:

@@ -91,7 +91,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     _step_supports_amp_scaling = True  # so that GradScaler calls step() in any case, and says what it found
     _made = False
     _together = _out = False  # in join(); out of data in it
-    _asked = False  # whether the next step compares in any case
+    _asked = True  # whether the next step is the first, or that after loading a state: it compares in any case
 
     def __init__(
         self,
@@ -318,6 +318,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         overflow, scale = getattr(self, "found_inf", None), getattr(self, "grad_scale", None)  # set by GradScaler
         if not (self._together or self._asked or overflow is not None or self.iteration % EVERY == 0):
             return Agreed()
+        if self._asked:  # a model may have been wrapped after the optimizer was created
+            require_apart(self._model.parameters)
         self._asked = False
         skip = overflow is not None and bool(overflow)
         transport, lr = self.network.halo.transport, sizes(self.param_groups)["lr"].tolist()
