@@ -181,6 +181,22 @@ class TestStates:
         with pytest.raises(RecordError, match="on another network"):
             on_threads(3, lambda rank: saved(other, rank, states))
 
+    def test_those_of_different_runs(self):
+        """What agents have learnt of each other in one run does not cancel what they have learnt in another."""
+
+        def saved(rank, states=None):
+            net = model()
+            opt = optimizer(net.parameters(), transport=rank)
+            if states is not None:
+                opt.load_state_dict(states[rank.rank])
+            descend(net, opt, 2)
+            return opt.state_dict()
+
+        one, other = on_threads(2, saved), on_threads(2, saved)
+        on_threads(2, lambda rank: saved(rank, one))
+        with pytest.raises(SettingsError, match="rank 1 loads a state of another run than rank 0"):
+            on_threads(2, lambda rank: saved(rank, [one[0], other[1]]))
+
 
 HALF = torch.float, torch.half
 

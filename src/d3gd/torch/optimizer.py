@@ -1,5 +1,6 @@
 """A PyTorch optimizer for one agent per process."""
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, overload
@@ -28,6 +29,8 @@ from d3gd.torch.saving import key_of, read, saved
 from d3gd.torch.stepping import Steps
 from d3gd.torch.turn import Turn
 from d3gd.validation import count
+
+_RUN = 48  # bits of the number by which states of one run are recognized; a double holds them
 
 
 class DecentralizedOptimizer(torch.optim.Optimizer):
@@ -135,6 +138,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             ("frozen parameters", *frozen(self.param_groups)),
         ]:
             transport.require_same(digest(*parts), what)
+        self._run = int(transport.broadcast(str(secrets.randbits(_RUN))))
         # A slice is a message of its own, so all ranks slice or none, also where only some have an accelerator.
         self._model.sliced = not transport.any(not self._model.sliced)
         x0 = self._model.start(network.dtype)
@@ -273,7 +277,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue exactly from the point of :meth:`state_dict`, including parameters.
 
-        Collective: every process loads the state that it saved, all of them of the same iteration.
+        Collective: every process loads the state that it saved, all of them at the same step of the same run.
 
         Args:
             state_dict: The result of this agent's :meth:`state_dict`.
@@ -283,12 +287,13 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         with transport.together():
             arrays, local = read(state_dict, self._saved(), self._steps.memory, local=self.local is not None)
         transport.require_same(arrays["version"].tobytes().hex(), "a state of a version of d3gd")
-        agree(transport, "loads a state", int(arrays["iteration"]), arrays["lr"].tolist())
+        iteration, run = int(arrays["iteration"]), int(arrays["run"])
+        agree(transport, "loads a state", iteration, arrays["lr"].tolist(), run=run)
         with transport.together():
             self._source.load(arrays, local)
         self._source.share(self)
         self._steps.load(arrays)
-        self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
+        self._run, self.iteration, self.skipped = run, iteration, int(arrays["skipped"])
         before = int(arrays["bytes_sent"])
         self.network.traffic = Traffic(self.network.traffic.links, elsewhere=before, known=False)
         self._asked = True
@@ -307,6 +312,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     def _saved(self) -> dict[str, Array]:
         counts = {"agent": self.agent, "iteration": self.iteration, "skipped": self.skipped}
         counts |= {"bytes_sent": self.network.bytes_sent, "every": self.every, "network": key_of(self.network)}
+        counts["run"] = self._run
         return saved(self._steps.memory, counts, self.param_groups) | self._steps.saved()
 
     def __getstate__(self) -> dict[str, Any]:
