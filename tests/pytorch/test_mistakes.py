@@ -124,6 +124,47 @@ def test_an_optimizer_is_not_copied():
             copied(opt)
 
 
+class TestErrorsThatAScriptCatches:
+    """A step that failed may be tried again unless it has sent: others would take its messages for the next ones."""
+
+    @pytest.mark.parametrize(("algorithm", "step"), [(d3gd.DiDGD(step_size=0.1), 2), (METHOD, 0)])
+    def test_after_messages_were_sent_a_state_must_be_loaded(self, algorithm, step):
+        def train(rank):
+            net = model()
+            opt = optimizer(net.parameters(), algorithm, transport=rank)
+
+            def closure():
+                if rank.rank == 1 and opt.iteration == step:
+                    raise ValueError("a broken batch")
+                opt.zero_grad()
+                loss = net(torch.eye(3)).square().sum()
+                loss.backward()
+                return loss
+
+            for k in range(4):
+                if rank.rank == 1 and k == step:
+                    with pytest.raises(ValueError, match="broken"):
+                        opt.step(closure)
+                opt.step(closure)
+
+        with pytest.raises(D3GDError, match="failed after this process had sent"):
+            on_threads(2, train, timeout=0.5)
+
+    def test_before_that_it_may_go_on(self):
+        def train(rank):
+            net = model()
+            opt = optimizer(net.parameters(), transport=rank)
+            descend(net, opt)
+            if rank.rank == 1:
+                net.weight.grad = torch.full_like(net.weight, float("nan"))
+                with pytest.raises(DivergedError):
+                    opt.step()
+            descend(net, opt, 2)
+            return opt.iteration
+
+        assert on_threads(2, train) == [3, 3]
+
+
 class TestLocal:
     def test_a_local_optimizer_takes_all_parameters_and_no_others(self):
         for make, message in [

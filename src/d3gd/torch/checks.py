@@ -10,7 +10,7 @@ import torch
 from d3gd.algorithms.base import Algorithm, require_admissible, require_method
 from d3gd.arrays import Array
 from d3gd.engine.checks import require_declared
-from d3gd.errors import DivergedError, RecordError, SettingsError
+from d3gd.errors import D3GDError, DivergedError, RecordError, SettingsError
 from d3gd.network import Network
 
 
@@ -89,6 +89,15 @@ def require_real(parameters: Sequence[torch.Tensor]) -> None:
 def _has_memory(parameter: torch.Tensor) -> bool:
     """Whether the address of a parameter is that of its numbers: wrappers around other tensors have none."""
     return type(parameter.data) is torch.Tensor and parameter.layout == torch.strided and parameter.is_contiguous()
+
+
+def require_in_step(behind: bool) -> None:
+    """Raise an error if the last step failed after it had sent: another attempt would send again what others have."""
+    if behind:
+        raise D3GDError(
+            "the last step failed after this process had sent its messages, and others have gone on without it; load a "
+            "saved state on all of them"
+        )
 
 
 def warn_without_gradients(parameters: Sequence[torch.Tensor]) -> None:

@@ -19,7 +19,7 @@ from d3gd.errors import D3GDError, DivergedError, SettingsError
 from d3gd.network import Network
 from d3gd.torch import device
 from d3gd.torch.agreement import EVERY, Agreed, agree
-from d3gd.torch.checks import require_network, require_one_agent, warn_without_gradients
+from d3gd.torch.checks import require_in_step, require_network, require_one_agent, warn_without_gradients
 from d3gd.torch.layers import require_apart, warn_of_statistics
 from d3gd.torch.local import Local, Make
 from d3gd.torch.networks import Following
@@ -94,6 +94,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     _step_supports_amp_scaling = True  # so that GradScaler calls step() in any case, and says what it found
     _made = False
     _together = _out = False  # in join(); out of data in it
+    _behind = False  # whether a step has failed after it had sent
     _asked = True  # whether the next step is the first, or that after loading a state: it compares in any case
 
     def __init__(
@@ -172,12 +173,14 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
                 is large and the message says that part of it has changed.
         """
         self._steps.require_whole()
+        require_in_step(self._behind)
         self._steps.require_untouched(self.param_groups, thorough=self.iteration % EVERY == 0)
         k = self._exchanges
         algorithm = self._source.current(k)
         if closure is None and not self._out:  # before anything is sent, since warnings may be errors
             warn_without_gradients(self._model.parameters)
-        agreed = self._agreed()
+        transport = self.network.halo.transport
+        posts, agreed = transport.posts, self._agreed()
         if agreed.finished:
             self._together = False
             return None
@@ -189,11 +192,13 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
                 self.skipped += 1
             else:
                 self._steps.take(*self._begun(k), turn)
-        except DivergedError:
-            self.status = "diverged"
+            if turn.losses:
+                warn_without_gradients(self._model.parameters)
+        except BaseException as error:
+            if isinstance(error, DivergedError):
+                self.status = "diverged"
+            self._behind = transport.posts > posts
             raise
-        if turn.losses:
-            warn_without_gradients(self._model.parameters)
         self.status = "running"
         self.iteration += 1
         self._source.show(self._exchanges)
@@ -296,7 +301,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         self._run, self.iteration, self.skipped = run, iteration, int(arrays["skipped"])
         before = int(arrays["bytes_sent"])
         self.network.traffic = Traffic(self.network.traffic.links, elsewhere=before, known=False)
-        self._asked = True
+        self._asked, self._behind = True, False
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group during construction; afterwards the model's length is fixed."""

@@ -77,6 +77,7 @@ class Transport(ABC):
         rank: The number of this process.
         ranks: The number of processes.
         timeout: Limit in seconds on any wait.
+        posts: The number of batches of messages so far.
         large: Bytes from which an array is sent as a separate message, not packed with others.
         more_time: How to allow more time, in messages.
         resumes: How to continue after a failure, in messages; empty if that is not possible.
@@ -85,6 +86,7 @@ class Transport(ABC):
     rank: int = 0
     ranks: int = 1
     timeout: float = TIMEOUT
+    posts: int = 0
     large: float = math.inf
     more_time: str = "connect(timeout=...)"
     resumes: str = ""
@@ -92,7 +94,6 @@ class Transport(ABC):
     _last_heard: float | None = None
     _away, _back = 0.0, -math.inf
     _last: Pending | None = None
-    _posts = 0
 
     @abstractmethod
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
@@ -137,7 +138,7 @@ class Transport(ABC):
             The batch to wait for.
         """
         self.settle()
-        self._posts += 1
+        self.posts += 1
         try:
             finish = self._start(sends, receives, _tag(what))
         except LateError as late:
@@ -273,7 +274,7 @@ class Transport(ABC):
         """Find the ranks that do not answer or whose messages do not match; the first rank that knows reports it."""
         misfit = isinstance(late, MisfitError)
         # Ranks post in the same order: equal counts should mean equal messages.
-        found = {self.rank: f"{self._posts} {what}"}
+        found = {self.rank: f"{self.posts} {what}"}
         try:
             found |= self._answers(found[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
         except LateError as ended:
