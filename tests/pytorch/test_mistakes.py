@@ -4,6 +4,7 @@ import copy
 import pickle
 import sys
 import threading
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -148,7 +149,7 @@ class TestErrorsThatAScriptCatches:
                 opt.step(closure)
 
         with pytest.raises(D3GDError, match="failed after this process had sent"):
-            on_threads(2, train, timeout=0.5)
+            on_threads(2, train, timeout=5.0)
 
     def test_before_that_it_may_go_on(self):
         def train(rank):
@@ -237,6 +238,27 @@ class TestStates:
         on_threads(2, lambda rank: saved(rank, one))
         with pytest.raises(SettingsError, match="rank 1 loads a state of another run than rank 0"):
             on_threads(2, lambda rank: saved(rank, [one[0], other[1]]))
+
+    def test_a_rank_that_neither_loads_nor_steps(self):
+        def load(rank):
+            opt = optimizer(model().parameters(), transport=rank)
+            if rank.rank == 0:
+                opt.load_state_dict(opt.state_dict())
+
+        optimizer(model().parameters())  # what it imports takes longer than ranks wait
+        with pytest.raises(TransportError, match=r"no message from rank 1.*is the file of another rank missing\?"):
+            on_threads(2, load, timeout=1.0)
+
+
+def test_comparisons_that_only_one_rank_makes_are_told_in_words():
+    def train(rank):
+        net = model()
+        opt = optimizer(net.parameters(), transport=rank)
+        with opt.join() if rank.rank else nullcontext():
+            descend(net, opt, 3)
+
+    with pytest.raises(TransportError, match=r"is not \(comparing iteration and lr: every 16th step, within join"):
+        on_threads(2, train, timeout=5.0)
 
 
 HALF = torch.float, torch.half

@@ -6,10 +6,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from d3gd.arrays import Floats
-from d3gd.errors import SettingsError
+from d3gd.errors import SettingsError, ToldElsewhereError, TransportError
 from d3gd.transports import Transport
 
 EVERY = 16  # steps between two agreements, where nothing calls for one at each step
+
+_WHAT = "comparing iteration and lr: every 16th step, within join, with GradScaler, and with a loaded state"
+_FILE = "; is the file of another rank missing? load a state on every rank, or on none"
 
 _DOING = ("takes a step", "loads a state")
 
@@ -43,7 +46,12 @@ def agree(
         out: Whether it is out of data.
     """
     own = np.array([_DOING.index(doing), iteration, skip, out, run, *sizes], dtype=np.float64)
-    table = transport.each(own) if transport.ranks > 1 else own[None]
+    try:
+        table = transport.each(own, _WHAT) if transport.ranks > 1 else own[None]
+    except ToldElsewhereError:
+        raise
+    except TransportError as error:
+        raise TransportError(f"{error}{_FILE if doing == 'loads a state' else ''}") from None
     difference = _difference(table)
     if difference:
         with transport.together():  # every rank has found the same; one of them tells it

@@ -159,16 +159,17 @@ class Transport(ABC):
         """Return messages of arrays; empty arrays are not sent."""
         return [(peer, self.buffer(array)) for peer, array in arrays.items() if array.size]
 
-    def gather(self, array: Array, lengths: Sequence[int], to: int | None = None) -> list[Array]:
+    def gather(self, array: Array, lengths: Sequence[int], to: int | None = None, what: str = "gather") -> list[Array]:
         """Return every rank's array, in the order of ranks.
 
         Args:
             array: The array of this rank.
             lengths: The length of every rank's first axis; dtype and the other axes are the same everywhere.
             to: The only rank to receive them; others get an empty list.
+            what: What they are, in messages.
         """
         own = np.ascontiguousarray(array)
-        what = f"gather {own.dtype.str}{own.shape[1:]}"
+        what = f"{what} {own.dtype.str}{own.shape[1:]}"
         others = [rank for rank in range(self.ranks) if rank != self.rank]
         if to not in (None, self.rank):
             self.swap({to: own}, {}, what)
@@ -177,9 +178,9 @@ class Transport(ABC):
         self.swap({} if to is not None else dict.fromkeys(others, own), parts, what)
         return [own if rank == self.rank else parts[rank] for rank in range(self.ranks)]
 
-    def each(self, array: Array) -> Array:
-        """Return the stacked arrays of all ranks, of equal shapes."""
-        return np.concatenate(self.gather(np.asarray(array)[None], [1] * self.ranks))
+    def each(self, array: Array, what: str = "gather") -> Array:
+        """Return the stacked arrays of all ranks, of equal shapes; messages say what they are."""
+        return np.concatenate(self.gather(np.asarray(array)[None], [1] * self.ranks, what=what))
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
