@@ -135,6 +135,11 @@ class Model:
                     f"a parameter of shape {tuple(parameter.shape)} was {'un' * parameter.requires_grad}frozen after "
                     "the optimizer was created, and its model cannot change; create a new optimizer on all ranks"
                 )
+        if place < len(wanted):
+            raise SettingsError(
+                f"a parameter of shape {tuple(wanted[place].shape)} was taken out of its group after the optimizer was "
+                "created, and its model cannot change; create a new optimizer on all ranks"
+            )
         marks = self._marks()
         if not thorough and marks == self._seen and np.array_equal(self._sample(), self._some, equal_nan=True):
             return
