@@ -55,7 +55,7 @@ def assert_same_state(case, found, expected):
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
         assert (found[name].dtype, found[name].shape) == (tensor.dtype, tensor.shape), name
-        if case not in ROUNDING:
+        if case not in ROUNDING and name != "run":
             assert np.array_equal(found[name].double(), tensor.double(), equal_nan=True), name  # NumPy has no bfloat16
 
 

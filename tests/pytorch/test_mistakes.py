@@ -4,6 +4,7 @@ import copy
 import pickle
 import sys
 import threading
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -39,6 +40,14 @@ def descend(net, opt, steps=1):
         opt.step()
 
 
+@pytest.fixture
+def world():
+    """A process group of this process alone."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
 class TestParameters:
     def test_layers_tied_by_memory_are_told_and_by_a_parameter_trained(self):
         tied, shared = (nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3)) for _ in range(2))
@@ -57,15 +66,25 @@ class TestParameters:
         with pytest.raises(SettingsError, match=message):
             optimizer([nn.Parameter(parameter)])
 
-    def test_a_model_that_is_still_in_ddp(self):
-        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-        try:
-            wrapped, apart = nn.parallel.DistributedDataParallel(model()), model()
-            with pytest.raises(SettingsError, match="wrapped in DistributedDataParallel"):
-                optimizer(wrapped.parameters())
-            optimizer(apart.parameters())
-        finally:
-            torch.distributed.destroy_process_group()
+    @pytest.mark.filterwarnings("ignore:FSDP")  # of a single process
+    def test_a_model_that_is_wrapped_in_ddp_or_fsdp_before_or_after(self, world):
+        from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+
+        sharding = partial(FullyShardedDataParallel, device_id=torch.device("cpu"))
+        for name, wrap in {"Distributed": nn.parallel.DistributedDataParallel, "Fully": sharding}.items():
+            wrapper = wrap(model())
+            with pytest.raises(SettingsError, match=f"wrapped in {name}"):
+                optimizer(wrapper.parameters())
+        net = model()
+        opt = optimizer(net.parameters())
+        wrapper = nn.parallel.DistributedDataParallel(net)
+        with pytest.raises(SettingsError, match="wrapped in DistributedDataParallel"):
+            descend(net, opt)
+        assert wrapper.module is net
+        sharded = fully_shard(model(), mesh=torch.distributed.device_mesh.init_device_mesh("cpu", (1,)))
+        with pytest.raises(SettingsError, match="a DTensor"):
+            optimizer(sharded.parameters())
+        descend(net := model(), optimizer(net.parameters()))
 
     def test_wrappers_around_other_tensors_have_no_memory_to_share(self):
         nets = [nn.Parameter(TwoTensor(torch.ones(size), torch.ones(size))) for size in (3, 4)]
@@ -104,6 +123,47 @@ def test_an_optimizer_is_not_copied():
     for copied in (copy.deepcopy, pickle.dumps):
         with pytest.raises(D3GDError, match="cannot be copied"):
             copied(opt)
+
+
+class TestErrorsThatAScriptCatches:
+    """A step that failed may be tried again unless it has sent: others would take its messages for the next ones."""
+
+    @pytest.mark.parametrize(("algorithm", "step"), [(d3gd.DiDGD(step_size=0.1), 2), (METHOD, 0)])
+    def test_after_messages_were_sent_a_state_must_be_loaded(self, algorithm, step):
+        def train(rank):
+            net = model()
+            opt = optimizer(net.parameters(), algorithm, transport=rank)
+
+            def closure():
+                if rank.rank == 1 and opt.iteration == step:
+                    raise ValueError("a broken batch")
+                opt.zero_grad()
+                loss = net(torch.eye(3)).square().sum()
+                loss.backward()
+                return loss
+
+            for k in range(4):
+                if rank.rank == 1 and k == step:
+                    with pytest.raises(ValueError, match="broken"):
+                        opt.step(closure)
+                opt.step(closure)
+
+        with pytest.raises(D3GDError, match="failed after this process had sent"):
+            on_threads(2, train, timeout=5.0)
+
+    def test_before_that_it_may_go_on(self):
+        def train(rank):
+            net = model()
+            opt = optimizer(net.parameters(), transport=rank)
+            descend(net, opt)
+            if rank.rank == 1:
+                net.weight.grad = torch.full_like(net.weight, float("nan"))
+                with pytest.raises(DivergedError):
+                    opt.step()
+            descend(net, opt, 2)
+            return opt.iteration
+
+        assert on_threads(2, train) == [3, 3]
 
 
 class TestLocal:
@@ -162,6 +222,43 @@ class TestStates:
         on_threads(3, lambda rank: saved(one, rank, states))
         with pytest.raises(RecordError, match="on another network"):
             on_threads(3, lambda rank: saved(other, rank, states))
+
+    def test_those_of_different_runs(self):
+        """What agents have learnt of each other in one run does not cancel what they have learnt in another."""
+
+        def saved(rank, states=None):
+            net = model()
+            opt = optimizer(net.parameters(), transport=rank)
+            if states is not None:
+                opt.load_state_dict(states[rank.rank])
+            descend(net, opt, 2)
+            return opt.state_dict()
+
+        one, other = on_threads(2, saved), on_threads(2, saved)
+        on_threads(2, lambda rank: saved(rank, one))
+        with pytest.raises(SettingsError, match="rank 1 loads a state of another run than rank 0"):
+            on_threads(2, lambda rank: saved(rank, [one[0], other[1]]))
+
+    def test_a_rank_that_neither_loads_nor_steps(self):
+        def load(rank):
+            opt = optimizer(model().parameters(), transport=rank)
+            if rank.rank == 0:
+                opt.load_state_dict(opt.state_dict())
+
+        optimizer(model().parameters())  # what it imports takes longer than ranks wait
+        with pytest.raises(TransportError, match=r"no message from rank 1.*is the file of another rank missing\?"):
+            on_threads(2, load, timeout=1.0)
+
+
+def test_comparisons_that_only_one_rank_makes_are_told_in_words():
+    def train(rank):
+        net = model()
+        opt = optimizer(net.parameters(), transport=rank)
+        with opt.join() if rank.rank else nullcontext():
+            descend(net, opt, 3)
+
+    with pytest.raises(TransportError, match=r"is not \(comparing iteration and lr: every 16th step, within join"):
+        on_threads(2, train, timeout=5.0)
 
 
 HALF = torch.float, torch.half

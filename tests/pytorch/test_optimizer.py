@@ -224,6 +224,10 @@ class TestState:
             (lambda s: s.pop("state.x"), "lacks 'state.x'"),
             (lambda s: s.update(more=torch.ones(1)), "has 'more'"),
             (lambda s: s.update({"state.x": torch.ones(1, 3, dtype=torch.float64)}), "instead of float32"),
+            (lambda s: s.update({"state.x": s["state.x"].bfloat16()}), r"'state\.x' of the state is torch\.bfloat16"),
+            (lambda s: s["state.Y"].fill_(float("nan")), "'state.Y' of the state has numbers that are NaN"),
+            (lambda s: s["skipped"].fill_(2), "state counts contradict"),
+            (lambda s: s.update(every=torch.ones(2)), "'every' of the state is"),
             (lambda s: s.update(agent=torch.tensor(3)), "of agent 3"),
             (lambda s: s.update(param_groups=[]), "'param_groups', as those of PyTorch's own"),
         ],
@@ -234,6 +238,10 @@ class TestState:
         change(state)
         with pytest.raises(RecordError, match=message):
             opt.load_state_dict(state)
+
+    def test_a_path_is_no_state(self):
+        with pytest.raises(RecordError, match=r"the state is a str; .* torch\.load"):
+            optimizer(model().parameters()).load_state_dict("agent_0_of_4.pt")
 
     def test_parameters_that_others_changed_are_not_overwritten(self):
         net = model()
@@ -282,6 +290,13 @@ class TestNothingInSilence:
         descend(net, opt)
         net[0].requires_grad_(trainable)
         with pytest.raises(SettingsError, match=f"was {'un' * trainable}frozen after"):
+            descend(net, opt)
+
+    def test_layers_taken_out_later(self):
+        net = model()
+        opt = optimizer([{"params": net[0].parameters()}, {"params": net[2].parameters()}])
+        opt.param_groups.pop()
+        with pytest.raises(SettingsError, match=r"of shape \(3, 5\) was taken out"):
             descend(net, opt)
 
     def test_join_within_join(self):

@@ -6,10 +6,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from d3gd.arrays import Floats
-from d3gd.errors import SettingsError
+from d3gd.errors import SettingsError, ToldElsewhereError, TransportError
 from d3gd.transports import Transport
 
 EVERY = 16  # steps between two agreements, where nothing calls for one at each step
+
+_WHAT = "comparing iteration and lr: every 16th step, within join, with GradScaler, and with a loaded state"
+_FILE = "; is the file of another rank missing? load a state on every rank, or on none"
 
 _DOING = ("takes a step", "loads a state")
 
@@ -27,6 +30,7 @@ def agree(
     iteration: int,
     sizes: Sequence[float],
     *,
+    run: int = 0,
     skip: bool = False,
     out: bool = False,
 ) -> Agreed:
@@ -37,11 +41,17 @@ def agree(
         doing: What this rank is about to do.
         iteration: The number of its steps.
         sizes: The step size of each of its groups; NaN for none.
+        run: The run that saved the state which it loads.
         skip: Whether it cannot take this step.
         out: Whether it is out of data.
     """
-    own = np.array([_DOING.index(doing), iteration, skip, out, *sizes], dtype=np.float64)
-    table = transport.each(own) if transport.ranks > 1 else own[None]
+    own = np.array([_DOING.index(doing), iteration, skip, out, run, *sizes], dtype=np.float64)
+    try:
+        table = transport.each(own, _WHAT) if transport.ranks > 1 else own[None]
+    except ToldElsewhereError:
+        raise
+    except TransportError as error:
+        raise TransportError(f"{error}{_FILE if doing == 'loads a state' else ''}") from None
     difference = _difference(table)
     if difference:
         with transport.together():  # every rank has found the same; one of them tells it
@@ -51,7 +61,7 @@ def agree(
 
 def _difference(table: Floats) -> str:
     """Describe the first difference between ranks; empty if there is none."""
-    doing, iteration, out, sizes = table[:, 0], table[:, 1], table[:, 3], table[:, 4:]
+    doing, iteration, out, run, sizes = table[:, 0], table[:, 1], table[:, 3], table[:, 4], table[:, 5:]
     other = _first(doing != doing[0])
     if other:
         late = other if doing[other] == 0 else 0
@@ -64,6 +74,12 @@ def _difference(table: Floats) -> str:
         return (
             f"rank {other} is at iteration {iteration[other]:.0f} and rank 0 at {iteration[0]:.0f}; corrections and "
             "trackers of different iterations do not belong together: load states that all ranks saved at the same step"
+        )
+    other = _first(run != run[0])
+    if other:
+        return (
+            f"rank {other} loads a state of another run than rank 0; corrections and trackers of different runs do not "
+            "belong together: load states that all ranks saved at the same step of the same run"
         )
     other = _first(~((sizes == sizes[0]) | (np.isnan(sizes) & np.isnan(sizes[0]))).all(axis=1))
     if other:

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 
 from d3gd.algorithms.base import Algorithm, require_admissible, require_method
 from d3gd.arrays import Array
 from d3gd.engine.checks import require_declared
-from d3gd.errors import DivergedError, RecordError, SettingsError
+from d3gd.errors import D3GDError, DivergedError, RecordError, SettingsError
 from d3gd.network import Network
 
 
@@ -65,6 +66,11 @@ def require_real(parameters: Sequence[torch.Tensor]) -> None:
     for parameter in parameters:
         if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
             raise SettingsError("a lazy layer has no parameters yet; call the model once on some inputs first")
+        if hasattr(parameter, "device_mesh"):
+            raise SettingsError(
+                "a parameter is a DTensor, of which this process holds a part; leave out fully_shard and the like: "
+                "each process has a model of its own"
+            )
         if not parameter.is_floating_point():
             raise SettingsError(f"a parameter is {parameter.dtype}; models are real: use float32 or float64 parameters")
         if parameter.is_meta:
@@ -86,6 +92,15 @@ def _has_memory(parameter: torch.Tensor) -> bool:
     return type(parameter.data) is torch.Tensor and parameter.layout == torch.strided and parameter.is_contiguous()
 
 
+def require_in_step(behind: bool) -> None:
+    """Raise an error if the last step failed after it had sent: another attempt would send again what others have."""
+    if behind:
+        raise D3GDError(
+            "the last step failed after this process had sent its messages, and others have gone on without it; load a "
+            "saved state on all of them"
+        )
+
+
 def warn_without_gradients(parameters: Sequence[torch.Tensor]) -> None:
     """Warn the caller of ``step`` if there is nothing to descend along."""
     if all(parameter.grad is None for parameter in parameters):
@@ -96,8 +111,10 @@ def warn_without_gradients(parameters: Sequence[torch.Tensor]) -> None:
         )
 
 
-def require_named_tensors(state: Mapping[str, Any]) -> None:
-    """Raise an error for the state of another optimizer."""
+def require_named_tensors(state: Any) -> None:
+    """Raise an error for what is no state, or that of another optimizer."""
+    if not isinstance(state, Mapping):
+        raise RecordError(f"the state is a {type(state).__name__}; give what state_dict() returned: torch.load(file)")
     other = next((name for name, value in state.items() if not isinstance(value, torch.Tensor)), None)
     if other is not None:
         raise RecordError(
@@ -117,7 +134,7 @@ def require_same_agent(found: int, agent: int) -> None:
 
 def require_same_steps(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
     """Raise an error for a state of other local steps."""
-    if "every" in arrays and arrays["every"] != own["every"]:
+    if "every" in arrays and arrays["every"].shape == () and arrays["every"] != own["every"]:
         raise RecordError(
             f"the state was saved with every = {int(arrays['every'])}, and this optimizer has every = "
             f"{int(own['every'])}; keep it"
@@ -157,6 +174,16 @@ def require_fitting(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> No
             f"{wrong[0]!r} of the state is {found.dtype}{list(found.shape)} instead of {wanted.dtype}"
             f"{list(wanted.shape)}; create model, network and optimizer as when the state was saved"
         )
+
+
+def require_undamaged(arrays: Mapping[str, Array]) -> None:
+    """Raise an error for a state that no optimizer saves."""
+    for name, array in arrays.items():
+        if name.startswith("state.") and not np.isfinite(array).all():
+            raise RecordError(f"{name!r} of the state has numbers that are NaN or infinite; load an earlier state")
+    iteration, skipped, every = (int(arrays[name]) for name in ("iteration", "skipped", "every"))
+    if not (0 <= skipped <= iteration and 0 <= int(arrays.get("between.steps", np.array(0))) < every):
+        raise RecordError("the steps that the state counts contradict each other; load it as it was saved")
 
 
 def require_finite(finite: bool, k: int) -> None:

@@ -1,6 +1,7 @@
 """What the modules around the trained parameters do, which an optimizer is not given and searches for."""
 
 import gc
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +14,16 @@ from d3gd.errors import SettingsError
 
 
 def require_apart(parameters: Sequence[torch.Tensor]) -> None:
-    """Raise an error if the model is wrapped in DDP, which would average the gradients of all processes, too."""
+    """Raise an error if the model is in DDP or FSDP, which would average the gradients of all processes, too."""
     wanted = {id(parameter) for parameter in parameters}
-    for wrapper in _instances(DistributedDataParallel):
-        if any(id(parameter) in wanted for parameter in wrapper.module.parameters()):
+    fsdp = sys.modules.get("torch.distributed.fsdp")  # slow to import, and there if a model is wrapped in it
+    kinds = DistributedDataParallel, getattr(fsdp, "FullyShardedDataParallel", None)
+    for wrapper in (each for kind in kinds if kind is not None for each in _instances(kind)):
+        if any(id(parameter) in wanted for parameter in wrapper.parameters()):
             raise SettingsError(
-                "the model is wrapped in DistributedDataParallel, which makes gradients those of all data, by sending "
-                "them between all processes; leave it out: each process has a model of its own, and the optimizer "
-                "mixes them"
+                f"the model is wrapped in {type(wrapper).__name__}, which makes gradients those of all data, by "
+                "sending them between all processes; leave it out: each process has a model of its own, and the "
+                "optimizer mixes them"
             )
 
 

@@ -1,18 +1,21 @@
 """The parameters that are trained, as an agent's model."""
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
-from d3gd.arrays import Floats
+from d3gd.arrays import Floats, Ints
 from d3gd.errors import D3GDError, SettingsError
 from d3gd.kernels.buffers import LARGE, Buffers
 from d3gd.torch.checks import require_real
 from d3gd.torch.rows import Row, parts
 
 S = TypeVar("S")
+
+_SOME = 16  # numbers of each parameter that are looked at before every step
 
 
 class Model:
@@ -47,6 +50,9 @@ class Model:
         self._own: list[tuple[torch.Tensor, torch.Tensor]] = []  # parameters with memory of their own, and their part
         self._row: Floats = np.empty((1, 0))
         self._seen: list[tuple[int, int]] = []
+        starts = [0, *accumulate(self.sizes)]
+        self._places = np.concatenate([_spread(*each) for each in zip(starts, self.sizes, strict=False)])
+        self._some: Floats = np.empty(0)
 
     @property
     def form(self) -> list[tuple[list[int], str]]:
@@ -108,7 +114,7 @@ class Model:
         for parameter, part in self._own:
             parameter.copy_(part)
         torch.autograd.graph.increment_version(self.parameters)  # a graph from before it must not be used any more
-        self._seen = self._marks()
+        self._seen, self._some = self._marks(), self._sample()
 
     def require_untouched(
         self, groups: Sequence[dict[str, Any]], is_same: Callable[[Floats], bool], *, thorough: bool
@@ -118,7 +124,7 @@ class Model:
         Args:
             groups: The groups of parameters.
             is_same: Whether the row has the values of the last step.
-            thorough: Whether to look at values if neither versions nor addresses of parameters have changed.
+            thorough: Whether to look at all values if versions, addresses and some values have not changed.
         """
         wanted, place = self.parameters, 0
         for parameter in (p for group in groups for p in group["params"]):
@@ -129,8 +135,13 @@ class Model:
                     f"a parameter of shape {tuple(parameter.shape)} was {'un' * parameter.requires_grad}frozen after "
                     "the optimizer was created, and its model cannot change; create a new optimizer on all ranks"
                 )
+        if place < len(wanted):
+            raise SettingsError(
+                f"a parameter of shape {tuple(wanted[place].shape)} was taken out of its group after the optimizer was "
+                "created, and its model cannot change; create a new optimizer on all ranks"
+            )
         marks = self._marks()
-        if marks == self._seen and not thorough:
+        if not thorough and marks == self._seen and np.array_equal(self._sample(), self._some, equal_nan=True):
             return
         moved = False
         for i, (parameter, view, (_, now), (_, before)) in enumerate(
@@ -152,11 +163,21 @@ class Model:
         """Return what tells that a parameter was written to, or has other memory."""
         return [(parameter._version, parameter.data_ptr()) for parameter in self.parameters]
 
+    def _sample(self) -> Floats:
+        """Return some numbers of each parameter, by which writes that leave no other trace are found."""
+        return self._row[0, self._places] if self.sliced else np.empty(0)
+
 
 _CHANGED = (
     "{} was changed since the last step; the optimizer keeps the model and would overwrite it: load its state_dict "
     "too, or create a new optimizer"
 )
+
+
+def _spread(start: int, size: int) -> Ints:
+    """Return some places of a parameter in the row."""
+    places: Ints = start + np.linspace(0, size - 1, min(size, _SOME)).astype(np.int64)
+    return places
 
 
 def _can_share(parameter: torch.Tensor, view: torch.Tensor) -> bool:

@@ -1,5 +1,6 @@
 """A PyTorch optimizer for one agent per process."""
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, overload
@@ -18,7 +19,7 @@ from d3gd.errors import D3GDError, DivergedError, SettingsError
 from d3gd.network import Network
 from d3gd.torch import device
 from d3gd.torch.agreement import EVERY, Agreed, agree
-from d3gd.torch.checks import require_network, require_one_agent, warn_without_gradients
+from d3gd.torch.checks import require_in_step, require_network, require_one_agent, warn_without_gradients
 from d3gd.torch.layers import require_apart, warn_of_statistics
 from d3gd.torch.local import Local, Make
 from d3gd.torch.networks import Following
@@ -28,6 +29,8 @@ from d3gd.torch.saving import key_of, read, saved
 from d3gd.torch.stepping import Steps
 from d3gd.torch.turn import Turn
 from d3gd.validation import count
+
+_RUN = 48  # bits of the number by which states of one run are recognized; a double holds them
 
 
 class DecentralizedOptimizer(torch.optim.Optimizer):
@@ -91,7 +94,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     _step_supports_amp_scaling = True  # so that GradScaler calls step() in any case, and says what it found
     _made = False
     _together = _out = False  # in join(); out of data in it
-    _asked = False  # whether the next step compares in any case
+    _behind = False  # whether a step has failed after it had sent
+    _asked = True  # whether the next step is the first, or that after loading a state: it compares in any case
 
     def __init__(
         self,
@@ -135,6 +139,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
             ("frozen parameters", *frozen(self.param_groups)),
         ]:
             transport.require_same(digest(*parts), what)
+        self._run = int(transport.broadcast(str(secrets.randbits(_RUN))))
         # A slice is a message of its own, so all ranks slice or none, also where only some have an accelerator.
         self._model.sliced = not transport.any(not self._model.sliced)
         x0 = self._model.start(network.dtype)
@@ -168,12 +173,14 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
                 is large and the message says that part of it has changed.
         """
         self._steps.require_whole()
+        require_in_step(self._behind)
         self._steps.require_untouched(self.param_groups, thorough=self.iteration % EVERY == 0)
         k = self._exchanges
         algorithm = self._source.current(k)
         if closure is None and not self._out:  # before anything is sent, since warnings may be errors
             warn_without_gradients(self._model.parameters)
-        agreed = self._agreed()
+        transport = self.network.halo.transport
+        posts, agreed = transport.posts, self._agreed()
         if agreed.finished:
             self._together = False
             return None
@@ -185,11 +192,13 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
                 self.skipped += 1
             else:
                 self._steps.take(*self._begun(k), turn)
-        except DivergedError:
-            self.status = "diverged"
+            if turn.losses:
+                warn_without_gradients(self._model.parameters)
+        except BaseException as error:
+            if isinstance(error, DivergedError):
+                self.status = "diverged"
+            self._behind = transport.posts > posts
             raise
-        if turn.losses:
-            warn_without_gradients(self._model.parameters)
         self.status = "running"
         self.iteration += 1
         self._source.show(self._exchanges)
@@ -273,7 +282,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue exactly from the point of :meth:`state_dict`, including parameters.
 
-        Collective: every process loads the state that it saved, all of them of the same iteration.
+        Collective: every process loads the state that it saved, all of them at the same step of the same run.
 
         Args:
             state_dict: The result of this agent's :meth:`state_dict`.
@@ -283,15 +292,16 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         with transport.together():
             arrays, local = read(state_dict, self._saved(), self._steps.memory, local=self.local is not None)
         transport.require_same(arrays["version"].tobytes().hex(), "a state of a version of d3gd")
-        agree(transport, "loads a state", int(arrays["iteration"]), arrays["lr"].tolist())
+        iteration, run = int(arrays["iteration"]), int(arrays["run"])
+        agree(transport, "loads a state", iteration, arrays["lr"].tolist(), run=run)
         with transport.together():
             self._source.load(arrays, local)
         self._source.share(self)
         self._steps.load(arrays)
-        self.iteration, self.skipped = int(arrays["iteration"]), int(arrays["skipped"])
+        self._run, self.iteration, self.skipped = run, iteration, int(arrays["skipped"])
         before = int(arrays["bytes_sent"])
         self.network.traffic = Traffic(self.network.traffic.links, elsewhere=before, known=False)
-        self._asked = True
+        self._asked, self._behind = True, False
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group during construction; afterwards the model's length is fixed."""
@@ -307,6 +317,7 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
     def _saved(self) -> dict[str, Array]:
         counts = {"agent": self.agent, "iteration": self.iteration, "skipped": self.skipped}
         counts |= {"bytes_sent": self.network.bytes_sent, "every": self.every, "network": key_of(self.network)}
+        counts["run"] = self._run
         return saved(self._steps.memory, counts, self.param_groups) | self._steps.saved()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -318,6 +329,8 @@ class DecentralizedOptimizer(torch.optim.Optimizer):
         overflow, scale = getattr(self, "found_inf", None), getattr(self, "grad_scale", None)  # set by GradScaler
         if not (self._together or self._asked or overflow is not None or self.iteration % EVERY == 0):
             return Agreed()
+        if self._asked:  # a model may have been wrapped after the optimizer was created
+            require_apart(self._model.parameters)
         self._asked = False
         skip = overflow is not None and bool(overflow)
         transport, lr = self.network.halo.transport, sizes(self.param_groups)["lr"].tolist()

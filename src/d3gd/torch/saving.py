@@ -9,6 +9,7 @@ import torch
 from d3gd import __version__
 from d3gd.arrays import Array
 from d3gd.digest import digest
+from d3gd.errors import RecordError
 from d3gd.network import Network
 from d3gd.state import flatten, named_later, restore
 from d3gd.torch.checks import (
@@ -18,6 +19,7 @@ from d3gd.torch.checks import (
     require_same_agent,
     require_same_run,
     require_same_steps,
+    require_undamaged,
 )
 from d3gd.torch.local import PREFIX
 from d3gd.torch.plain import sizes
@@ -55,15 +57,24 @@ def read(
     """
     require_named_tensors(state_dict)
     theirs = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
-    arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in state_dict.keys() - theirs.keys()}
+    arrays = {name: _array(name, state_dict[name]) for name in state_dict.keys() - theirs.keys()}
     require_same_steps(arrays, own)
     later = tuple(_PREFIX + prefix for prefix in named_later(memory))
     fixed = {name: array for name, array in arrays.items() if not name.startswith(later)}
     require_fitting(fixed, {name: torch.tensor(own[name]).numpy() for name in own if not name.startswith(later)})
+    require_undamaged(arrays)
     require_same_agent(int(arrays["agent"]), int(own["agent"]))
     require_same_run(arrays, own)
     require_local(found=bool(theirs), wanted=local)
     return arrays, theirs
+
+
+def _array(name: str, tensor: torch.Tensor) -> Array:
+    """Return a tensor of a state as an array."""
+    try:
+        return tensor.detach().cpu().numpy().copy()
+    except (TypeError, RuntimeError):  # a precision or layout that NumPy does not have
+        raise RecordError(f"{name!r} of the state is {tensor.dtype}; load the state as it was saved") from None
 
 
 def restored(memory: S, arrays: dict[str, Array]) -> S:

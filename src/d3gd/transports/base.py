@@ -77,6 +77,7 @@ class Transport(ABC):
         rank: The number of this process.
         ranks: The number of processes.
         timeout: Limit in seconds on any wait.
+        posts: The number of batches of messages so far.
         large: Bytes from which an array is sent as a separate message, not packed with others.
         more_time: How to allow more time, in messages.
         resumes: How to continue after a failure, in messages; empty if that is not possible.
@@ -85,6 +86,7 @@ class Transport(ABC):
     rank: int = 0
     ranks: int = 1
     timeout: float = TIMEOUT
+    posts: int = 0
     large: float = math.inf
     more_time: str = "connect(timeout=...)"
     resumes: str = ""
@@ -92,7 +94,6 @@ class Transport(ABC):
     _last_heard: float | None = None
     _away, _back = 0.0, -math.inf
     _last: Pending | None = None
-    _posts = 0
 
     @abstractmethod
     def _start(self, sends: Messages, receives: Messages, tag: int) -> Callable[[], None]:
@@ -137,7 +138,7 @@ class Transport(ABC):
             The batch to wait for.
         """
         self.settle()
-        self._posts += 1
+        self.posts += 1
         try:
             finish = self._start(sends, receives, _tag(what))
         except LateError as late:
@@ -158,16 +159,17 @@ class Transport(ABC):
         """Return messages of arrays; empty arrays are not sent."""
         return [(peer, self.buffer(array)) for peer, array in arrays.items() if array.size]
 
-    def gather(self, array: Array, lengths: Sequence[int], to: int | None = None) -> list[Array]:
+    def gather(self, array: Array, lengths: Sequence[int], to: int | None = None, what: str = "gather") -> list[Array]:
         """Return every rank's array, in the order of ranks.
 
         Args:
             array: The array of this rank.
             lengths: The length of every rank's first axis; dtype and the other axes are the same everywhere.
             to: The only rank to receive them; others get an empty list.
+            what: What they are, in messages.
         """
         own = np.ascontiguousarray(array)
-        what = f"gather {own.dtype.str}{own.shape[1:]}"
+        what = f"{what} {own.dtype.str}{own.shape[1:]}"
         others = [rank for rank in range(self.ranks) if rank != self.rank]
         if to not in (None, self.rank):
             self.swap({to: own}, {}, what)
@@ -176,9 +178,9 @@ class Transport(ABC):
         self.swap({} if to is not None else dict.fromkeys(others, own), parts, what)
         return [own if rank == self.rank else parts[rank] for rank in range(self.ranks)]
 
-    def each(self, array: Array) -> Array:
-        """Return the stacked arrays of all ranks, of equal shapes."""
-        return np.concatenate(self.gather(np.asarray(array)[None], [1] * self.ranks))
+    def each(self, array: Array, what: str = "gather") -> Array:
+        """Return the stacked arrays of all ranks, of equal shapes; messages say what they are."""
+        return np.concatenate(self.gather(np.asarray(array)[None], [1] * self.ranks, what=what))
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
@@ -273,7 +275,7 @@ class Transport(ABC):
         """Find the ranks that do not answer or whose messages do not match; the first rank that knows reports it."""
         misfit = isinstance(late, MisfitError)
         # Ranks post in the same order: equal counts should mean equal messages.
-        found = {self.rank: f"{self._posts} {what}"}
+        found = {self.rank: f"{self.posts} {what}"}
         try:
             found |= self._answers(found[self.rank], min(_MISFIT if misfit else _GRACE, self.timeout))
         except LateError as ended:
