@@ -54,4 +54,4 @@ def test_a_nan_ends_all_before_it_is_sent(tmp_path):
     code, _, err = launch("fork", 3, SCRIPT, cwd=tmp_path)
     assert code != 0
     assert err.strip().splitlines() == [err.strip()]
-    assert "rank 1: step 2 would make the model NaN or infinite" in err
+    assert "rank 1: this step would make the model NaN or infinite" in err

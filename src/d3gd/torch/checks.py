@@ -182,14 +182,15 @@ def require_undamaged(arrays: Mapping[str, Array]) -> None:
         if name.startswith("state.") and not np.isfinite(array).all():
             raise RecordError(f"{name!r} of the state has numbers that are NaN or infinite; load an earlier state")
     iteration, skipped, every = (int(arrays[name]) for name in ("iteration", "skipped", "every"))
-    if not (0 <= skipped <= iteration and 0 <= int(arrays.get("between.steps", np.array(0))) < every):
+    steps, size = (float(arrays.get(f"between.{name}", np.array(0))) for name in ("steps", "size"))
+    if not (0 <= skipped <= iteration and 0 <= steps < every and (steps == 0) == (size == 0) and size >= 0):
         raise RecordError("the steps that the state counts contradict each other; load it as it was saved")
 
 
-def require_finite(finite: bool, k: int) -> None:
-    """Raise an error unless the numbers of iteration ``k`` are finite."""
+def require_finite(finite: bool) -> None:
+    """Raise an error unless the numbers of a step are finite."""
     if not finite:
         raise DivergedError(
-            f"step {k} would make the model NaN or infinite; the parameters keep their last values: try a smaller "
+            "this step would make the model NaN or infinite; the parameters keep their last values: try a smaller "
             "step size, or look for such numbers in the data, the loss and the gradients"
         )

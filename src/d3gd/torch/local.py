@@ -87,7 +87,7 @@ class Local:
         losses: list[float] = []
 
         def require_sound() -> None:  # or else NaN would stay in its moments
-            require_finite(model.gradients(dtype).is_finite(), k)
+            require_finite(model.gradients(dtype).is_finite())
 
         def checked() -> float:
             losses.append(closure())  # type: ignore[misc]  # it is called only if there is one

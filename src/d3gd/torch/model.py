@@ -140,8 +140,8 @@ class Model:
                 f"a parameter of shape {tuple(wanted[place].shape)} was taken out of its group after the optimizer was "
                 "created, and its model cannot change; create a new optimizer on all ranks"
             )
-        marks = self._marks()
-        if not thorough and marks == self._seen and np.array_equal(self._sample(), self._some, equal_nan=True):
+        marks, same = self._marks(), np.array_equal(self._sample(), self._some, equal_nan=True)
+        if not thorough and marks == self._seen and same:
             return
         moved = False
         for i, (parameter, view, (_, now), (_, before)) in enumerate(
@@ -151,7 +151,7 @@ class Model:
                 _require_precision(parameter, self._dtypes[i], view.dtype)
                 _require_equal(parameter, view)  # other memory with the same values is taken back
                 moved = True
-        if not is_same(self._row):
+        if not (same and is_same(self._row)):
             raise D3GDError(_CHANGED.format("a parameter"))
         for parameter, part in self._own:
             _require_equal(parameter, part)

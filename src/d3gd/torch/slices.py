@@ -23,7 +23,6 @@ from d3gd.state import flatten, restore
 _WHOLE = 1 << 18  # numbers up to which a model is stepped whole: it keeps its values if a step fails
 _SLICE = 1 << 20  # numbers below which another message costs more than memory for a longer one
 _SLICES = 8  # of a model, about
-_SOME = 1 << 10  # numbers by which a model is recognized between exchanges
 _READ = 1 << 14  # numbers of a tensor that cost more to copy than another call to step them by themselves
 
 
@@ -68,11 +67,6 @@ def sums(row: Floats, cuts: list[int]) -> list[float]:
     """Return the sum of each slice, which tells whether numbers have changed, and whether they are finite."""
     numbers = torch.from_numpy(row[0])  # PyTorch adds faster than NumPy
     return [float(numbers[first:last].sum()) for first, last in pairwise(cuts)]
-
-
-def some(row: Floats) -> bytes:
-    """Return some numbers, which tell whether all have changed: between exchanges, where adding up costs too much."""
-    return row[0, :: max(1, row.shape[1] // _SOME)].tobytes()
 
 
 def separate(memory: Any, dim: int) -> Any:
@@ -130,19 +124,19 @@ def step(
         later.begin(last - first)
         after = algorithm.step(cast(Network, later), gradients, before, k)
         net.halo.transport.settle()  # what is overwritten below may have been sent
-        totals.append(finite_sum(algorithm.point(after), k))
+        totals.append(finite_sum(algorithm.point(after)))
         if into is not None:
             into[:, first:last] = algorithm.point(after)
         rest = _put_wide(after, arrays, wide, first, last)
     return restore(after, {**{name: arrays[name] for name in wide}, **rest}), totals
 
 
-def finite_sum(row: Floats, k: int) -> float:
+def finite_sum(row: Floats) -> float:
     """Return the sum of a slice that is written in place; raise an error unless its numbers are finite."""
     [total] = sums(row, [0, row.shape[1]])
     if not (np.isfinite(total) or np.isfinite(row).all()):
         raise DivergedError(
-            f"step {k} made the model NaN or infinite, and part of it has changed; load the last saved state, and try "
+            "this step made the model NaN or infinite, and part of it has changed; load the last saved state, and try "
             "a smaller step size"
         )
     return total

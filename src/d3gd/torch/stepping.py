@@ -1,8 +1,7 @@
 """The steps of an algorithm on this process's model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -64,6 +63,7 @@ class Steps:
         self._cuts = slices.bounds(algorithm, net, model.sizes) if model.sliced else None
         self._seams = slices.seams(model.sizes)  # between exchanges
         self._inside = net if self._cuts is None else cast(Network, slices.Sliced(net))
+        self._sums: list[float] | None = None  # of the slices of a large model, after an exchange
         self._heading: tuple[Algorithm[Any], Heading] | None = None
         self._torn, self._sizes = False, list[tuple[Algorithm[Any], float, Algorithm[Any]]]()
         self._keep(self.memory)
@@ -102,11 +102,7 @@ class Steps:
             self._model.share(self.point.copy())
         else:
             self._model.share(self.point)
-            self._note(self.point, partial(slices.sums, cuts=self._cuts))
-
-    def _note(self, x: Floats, look: Callable[[Floats], Any], seen: Any = None) -> None:
-        """Note by what a large model is recognized."""
-        self._look, self._seen = look, look(x) if seen is None else seen
+            self._sums = slices.sums(self.point, self._cuts)
 
     def require_untouched(self, groups: Sequence[dict[str, Any]], *, thorough: bool) -> None:
         """Raise an error if other code has changed the parameters since the last step.
@@ -119,8 +115,8 @@ class Steps:
 
     def _is_same(self, row: Floats) -> bool:
         if self._cuts is not None:
-            same: bool = self._look(row) == self._seen
-            return same
+            # Between exchanges the model is not added up; it has some numbers of its own to look at.
+            return self._sums is None or slices.sums(row, self._cuts) == self._sums
         return np.array_equal(row, self.point) or np.array_equal(row, self.point, equal_nan=True)
 
     def require_whole(self) -> None:
@@ -168,13 +164,13 @@ class Steps:
             found = self.direction(turn, k).whole()
             if elsewhere:
                 model.write(here)
-            require_finite(is_finite(found), k)
+            require_finite(is_finite(found))
             return found
 
         gradients = Gradients(evaluate, here.shape, here.dtype, source="the model", agents=self._net.agents)
         gradients.begin(here, k)
         memory = self._net.take(algorithm, gradients, self.memory, k)
-        require_finite(is_finite(algorithm.point(memory)), k)
+        require_finite(is_finite(algorithm.point(memory)))
         self.memory = memory
         model.write(self.point)
 
@@ -184,21 +180,20 @@ class Steps:
         def direction(part: Any, first: int, last: int) -> Floats:
             if not row:
                 row.append(self.direction(turn, k))
-                require_finite(row[0].is_finite(), k)
+                require_finite(row[0].is_finite())
                 self._torn = True  # from here on, until the last slice is written
             return row[0].part(first, last)
 
         if isinstance(self._source, Local):  # it moves the parameters and puts them back: not while they are sent
             direction(None, 0, 0)
-        self.memory, sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
-        self._note(self.point, partial(slices.sums, cuts=cuts), sums)
+        self.memory, self._sums = slices.step(algorithm, self._net, self.memory, k, direction, cuts)
         self._torn = False
         self._model.write(self.point)
 
     def _take_local(self, algorithm: Algorithm[Any], k: int, turn: Turn) -> None:
         """Take a local step, and after the last of them exchange."""
         d = self.direction(turn, k)
-        require_finite(d.is_finite() if self._cuts is None else d.looks_finite(), k)
+        require_finite(d.is_finite() if self._cuts is None else d.looks_finite())
         gamma = at(getattr(algorithm, "step_size"), k)  # noqa: B009 - it has one, see require_steerable
         x, size, steps = self._so_far
         t, size, steps = self._net.age(k) * self._every + steps, size + gamma, steps + 1
@@ -229,7 +224,7 @@ class Steps:
         heading = self._course(local)
         if self._cuts is None:
             memory, x = local.follow(heading, self.memory, x, g.whole())
-            require_finite(is_finite(x), local.k)
+            require_finite(is_finite(x))
             return memory, x
 
         def move(part: Any, first: int, last: int) -> Any:
@@ -239,7 +234,7 @@ class Steps:
             return after
 
         memory = slices.follow(self.memory, self._seams, move, changes=makes_directions(local.algorithm))
-        self._note(x, slices.some)
+        self._sums = None
         return memory, x
 
     def _course(self, local: Between) -> Heading:
@@ -253,13 +248,12 @@ class Steps:
         algorithm, k, self._heading = cast(Algorithm[Any], Arriving(local.algorithm)), local.k, None
         if self._cuts is None:
             memory = self._net.take(algorithm, Given(local.led(memory, x)), memory, k)
-            require_finite(is_finite(algorithm.point(memory)), k)
+            require_finite(is_finite(algorithm.point(memory)))
             return memory, algorithm.point(memory)
 
         def led(part: Any, first: int, last: int) -> Floats:
-            slices.finite_sum(x[:, first:last], k)  # before others hear it
+            slices.finite_sum(x[:, first:last])  # before others hear it
             return local.led(part, x[:, first:last])
 
-        memory, sums = slices.step(algorithm, self._net, memory, k, led, self._cuts, into=x)
-        self._note(x, partial(slices.sums, cuts=self._cuts), sums)
+        memory, self._sums = slices.step(algorithm, self._net, memory, k, led, self._cuts, into=x)
         return memory, x

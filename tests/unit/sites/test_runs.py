@@ -294,7 +294,7 @@ def test_a_gradient_that_is_not_finite_stops_its_agent_before_it_reaches_another
     from d3gd.transports.threads import on_threads
 
     graph = d3gd.Digraph.from_edges(2, [(0, 1), (1, 0)])
-    with pytest.raises(DivergedError, match="step 3 would make the model NaN or infinite"):
+    with pytest.raises(DivergedError, match="this step would make the model NaN or infinite"):
         on_threads(2, lambda rank: optimized(d3gd.torch.network(graph, transport=rank), poison=(1, 3)), timeout=1)
 
 
