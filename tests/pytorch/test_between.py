@@ -13,9 +13,10 @@ from torch.nn.functional import cross_entropy
 import d3gd
 from d3gd.algorithms.base import Heading, Models
 from d3gd.errors import SettingsError
-from d3gd.state import PerAgent, Scalar
+from d3gd.state import Copies, PerAgent, Scalar
 from d3gd.torch import DecentralizedOptimizer, network, slices
 from d3gd.torch.device import OneAgent
+from d3gd.torch.saving import read, saved
 from d3gd.transports.threads import on_threads
 
 AGENTS, EVERY, STEPS, SAVED = 3, 4, 20, 10
@@ -91,6 +92,19 @@ def test_it_follows_the_stacked_run_and_resumes_to_the_bit(case, method):
     rest = on_threads(AGENTS, lambda rank: trained(rank, made, STEPS - SAVED, states))
     for (path, *_), (again, *_) in zip(found, rest, strict=True):
         assert np.array_equal(path[SAVED:], again)
+
+
+def test_copies_are_sent_in_one_order_after_a_state_is_loaded():
+    """Sets of names have an order of their own in every process, and messages in different orders do not match."""
+
+    class Held(NamedTuple):
+        held: Copies
+
+    own = saved(Held({}), {"agent": 0, "every": 1, "network": 0}, [])
+    names = [f"state.held.m{i}" for i in range(20)]
+    state = {name: torch.tensor(array) for name, array in own.items()} | dict.fromkeys(names[::-1], torch.zeros(1, 2))
+    arrays, _ = read(state, own, Held({}), local=False)
+    assert [name for name in arrays if name in names] == sorted(names)
 
 
 def test_an_outer_momentum_takes_a_closure():

@@ -55,7 +55,8 @@ def read(
     """
     require_named_tensors(state_dict)
     theirs = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
-    arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in state_dict.keys() - theirs.keys()}
+    names = sorted(state_dict.keys() - theirs.keys())  # what is sent of them goes in the same order on every rank
+    arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in names}
     require_same_steps(arrays, own)
     later = tuple(_PREFIX + prefix for prefix in named_later(memory))
     fixed = {name: array for name, array in arrays.items() if not name.startswith(later)}
