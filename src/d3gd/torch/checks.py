@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 
 from d3gd.algorithms.base import Algorithm, require_admissible, require_method
@@ -106,12 +107,12 @@ def require_named_tensors(state: Mapping[str, Any]) -> None:
         )
 
 
-def require_same_agent(found: int, agent: int) -> None:
+def require_same_agent(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
     """Raise an error for the state of another agent."""
-    if found != agent:
+    if "agent" in arrays and not np.array_equal(arrays["agent"], own["agent"]):
         raise RecordError(
-            f"this state is of agent {found}, but this process trains agent {agent}; load the file that this process "
-            "saved"
+            f"this state is of agent {arrays['agent']}, but this process trains agent {own['agent']}; load the file "
+            "that this process saved"
         )
 
 
@@ -126,7 +127,7 @@ def require_same_steps(arrays: Mapping[str, Array], own: Mapping[str, Array]) ->
 
 def require_same_run(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
     """Raise an error for a state of another network, whose corrections would not cancel."""
-    if arrays["network"] != own["network"]:
+    if "network" in arrays and not np.array_equal(arrays["network"], own["network"]):
         raise RecordError(
             "the state was saved on another network; what agents have learnt of each other holds for its links and "
             "weights: use the same, or load the model alone"

@@ -57,12 +57,11 @@ def read(
     theirs = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
     names = sorted(state_dict.keys() - theirs.keys())  # what is sent of them goes in the same order on every rank
     arrays = {name: state_dict[name].detach().cpu().numpy().copy() for name in names}
-    require_same_steps(arrays, own)
+    for require in (require_same_run, require_same_agent, require_same_steps):  # before shapes, which follow from them
+        require(arrays, own)
     later = tuple(_PREFIX + prefix for prefix in named_later(memory))
     fixed = {name: array for name, array in arrays.items() if not name.startswith(later)}
     require_fitting(fixed, {name: torch.tensor(own[name]).numpy() for name in own if not name.startswith(later)})
-    require_same_agent(int(arrays["agent"]), int(own["agent"]))
-    require_same_run(arrays, own)
     require_local(found=bool(theirs), wanted=local)
     return arrays, theirs
 
