@@ -130,6 +130,12 @@ def test_an_outer_momentum_takes_a_closure():
     expected = d3gd.run(method, GRAPH, problem, iterations=5).x
     np.testing.assert_allclose(on_threads(AGENTS, train), expected, rtol=0, atol=1e-12)
 
+    net = model()
+    opt = DecentralizedOptimizer(net.parameters(), method, network(d3gd.graphs.complete(1)))
+    net.weight.grad = torch.zeros_like(net.weight)
+    with pytest.raises(SettingsError, match=r"in place of d3gd\.Local give the optimizer every="):
+        opt.step()
+
 
 def test_between_exchanges_nothing_is_sent_and_schedulers_may_move():
     def train(rank):

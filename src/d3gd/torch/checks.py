@@ -25,7 +25,7 @@ def require_computable(elsewhere: bool, whole: bool, closure: bool, local: bool)
     if elsewhere and not closure:
         raise SettingsError(
             "this method evaluates gradients at other points, and backward() computes those at the model; pass step a "
-            "closure that computes the loss and calls backward()"
+            "closure that computes the loss and calls backward(), or in place of d3gd.Local give the optimizer every="
         )
     if whole:
         raise SettingsError(
