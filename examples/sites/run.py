@@ -55,7 +55,10 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> None:
     """Prepare, train, and draw."""
     given = arguments().parse_args()
-    folders = prepare(given.out, hosts=given.hosts)
+    try:
+        folders = prepare(given.out, hosts=given.hosts)
+    except d3gd.errors.RecordError as error:  # a second run in the same folder
+        arguments().error(str(error))
     if given.prepare:
         return
     command = [sys.executable, "-m", "d3gd", "site", "run", "site.toml"]

@@ -13,9 +13,10 @@ from torch.nn.functional import cross_entropy
 import d3gd
 from d3gd.algorithms.base import Heading, Models
 from d3gd.errors import SettingsError
-from d3gd.state import PerAgent, Scalar
+from d3gd.state import Copies, PerAgent, Scalar
 from d3gd.torch import DecentralizedOptimizer, network, slices
 from d3gd.torch.device import OneAgent
+from d3gd.torch.saving import read, saved
 from d3gd.transports.threads import on_threads
 
 AGENTS, EVERY, STEPS, SAVED = 3, 4, 20, 10
@@ -93,6 +94,19 @@ def test_it_follows_the_stacked_run_and_resumes_to_the_bit(case, method):
         assert np.array_equal(path[SAVED:], again)
 
 
+def test_copies_are_sent_in_one_order_after_a_state_is_loaded():
+    """Sets of names have an order of their own in every process, and messages in different orders do not match."""
+
+    class Held(NamedTuple):
+        held: Copies
+
+    own = saved(Held({}), {"agent": 0, "every": 1, "network": 0}, [])
+    names = [f"state.held.m{i}" for i in range(20)]
+    state = {name: torch.tensor(array) for name, array in own.items()} | dict.fromkeys(names[::-1], torch.zeros(1, 2))
+    arrays, _ = read(state, own, Held({}), local=False)
+    assert [name for name in arrays if name in names] == sorted(names)
+
+
 def test_an_outer_momentum_takes_a_closure():
     """It is a method that asks for gradients at other points: those of the local steps."""
     method = d3gd.Local(method=d3gd.PerronD3GD(step_size=0.05), every=EVERY, outer=0.5)
@@ -115,6 +129,12 @@ def test_an_outer_momentum_takes_a_closure():
     problem = d3gd.problems.torch_module(model(), PARTS, loss=cross_entropy)
     expected = d3gd.run(method, GRAPH, problem, iterations=5).x
     np.testing.assert_allclose(on_threads(AGENTS, train), expected, rtol=0, atol=1e-12)
+
+    net = model()
+    opt = DecentralizedOptimizer(net.parameters(), method, network(d3gd.graphs.complete(1)))
+    net.weight.grad = torch.zeros_like(net.weight)
+    with pytest.raises(SettingsError, match=r"in place of d3gd\.Local give the optimizer every="):
+        opt.step()
 
 
 def test_between_exchanges_nothing_is_sent_and_schedulers_may_move():

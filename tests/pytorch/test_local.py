@@ -113,6 +113,7 @@ def test_it_resumes_to_the_bit(name, tmp_path):
     state = torch.load(tmp_path / "state.pt", weights_only=True)
     assert all(isinstance(value, torch.Tensor) for value in state.values())
     other.load_state_dict(state)
+    torch.testing.assert_close(other.state_dict(), state, rtol=0, atol=0, equal_nan=True)
     assert torch.equal(descend(again, other, 4), end)
 
 

@@ -222,6 +222,11 @@ class TestStates:
         on_threads(3, lambda rank: saved(one, rank, states))
         with pytest.raises(RecordError, match="on another network"):
             on_threads(3, lambda rank: saved(other, rank, states))
+        with pytest.raises(RecordError, match="on another network"):  # with more links, too
+            on_threads(3, lambda rank: saved(d3gd.graphs.complete(3), rank, states))
+        states = [states[0]] * 3  # agent 2 hears more than agent 0
+        with pytest.raises(RecordError, match=r"of agent 0, but this process trains agent [12]"):
+            on_threads(3, lambda rank: saved(one, rank, states))
 
     def test_those_of_different_runs(self):
         """What agents have learnt of each other in one run does not cancel what they have learnt in another."""

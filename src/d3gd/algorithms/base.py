@@ -256,9 +256,12 @@ def require_admissible(algorithm: Algorithm[Any], graph: Digraph, weights: CSR) 
         weights: The initial weights.
     """
     require_method(algorithm)
-    name = type(algorithm).__name__
     if algorithm.needs != "undirected links":
         return
+    method: Any = algorithm
+    while isinstance(inner := getattr(method, "method", None), Algorithm):  # what is around it needs nothing itself
+        method = inner
+    name = type(method).__name__
     graph.require_undirected(name, "a method for directed graphs, such as PerronD3GD")
     away = float(abs(weights - weights.T).max())
     if away > _ASYMMETRY:

@@ -108,7 +108,7 @@ def require_stable(A: CSR, gain: Gain, momentum: float, damping: float = 1.0, ro
         if grows > 1 + _ROUNDING:
             raise SettingsError(
                 f"momentum = {momentum:g} is unstable on this network: differences between agents grow by a factor of "
-                f"{grows:.3g} per iteration, as on long one-way cycles; use momentum = 0, or add links"
+                f"{grows:.3g} per iteration, as on one-way cycles; use a smaller momentum, down to 0, or add links"
             )
 
 

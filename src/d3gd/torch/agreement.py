@@ -87,8 +87,8 @@ def _difference(table: Floats) -> str:
         return f"rank {other} has lr {shown[0]} and rank 0 has {shown[1]}; " + (
             "a scheduler that is stepped after each batch must be given to join(scheduler)"
             if out.any()
-            else "agents need the same: change it equally on all ranks, not by a rank's own loss, nor after batches of "
-            "which one has fewer (then use opt.join())"
+            else "agents need the same: change it equally on all ranks, neither by a rank's own loss nor over its own "
+            "number of batches; if ranks have different numbers, use opt.join()"
         )
     return ""
 

@@ -25,7 +25,7 @@ def require_computable(elsewhere: bool, whole: bool, closure: bool, local: bool)
     if elsewhere and not closure:
         raise SettingsError(
             "this method evaluates gradients at other points, and backward() computes those at the model; pass step a "
-            "closure that computes the loss and calls backward()"
+            "closure that computes the loss and calls backward(), or in place of d3gd.Local give the optimizer every="
         )
     if whole:
         raise SettingsError(
@@ -123,12 +123,12 @@ def require_named_tensors(state: Any) -> None:
         )
 
 
-def require_same_agent(found: int, agent: int) -> None:
+def require_same_agent(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
     """Raise an error for the state of another agent."""
-    if found != agent:
+    if "agent" in arrays and not np.array_equal(arrays["agent"], own["agent"]):
         raise RecordError(
-            f"this state is of agent {found}, but this process trains agent {agent}; load the file that this process "
-            "saved"
+            f"this state is of agent {arrays['agent']}, but this process trains agent {own['agent']}; load the file "
+            "that this process saved"
         )
 
 
@@ -141,9 +141,9 @@ def require_same_steps(arrays: Mapping[str, Array], own: Mapping[str, Array]) ->
         )
 
 
-def require_same_run(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
+def require_same_network(arrays: Mapping[str, Array], own: Mapping[str, Array]) -> None:
     """Raise an error for a state of another network, whose corrections would not cancel."""
-    if arrays["network"] != own["network"]:
+    if "network" in arrays and not np.array_equal(arrays["network"], own["network"]):
         raise RecordError(
             "the state was saved on another network; what agents have learnt of each other holds for its links and "
             "weights: use the same, or load the model alone"

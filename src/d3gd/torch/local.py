@@ -128,7 +128,8 @@ class Local:
             ) from None
         for group, places in zip(self.optimizer.param_groups, kept["param_groups"], strict=True):
             for parameter, place in zip(group["params"], places["params"], strict=True):
-                _keep_precision(self.optimizer.state[parameter], kept["state"].get(place, {}))
+                if place in kept["state"]:  # a look at one that is missing would make it
+                    _keep_precision(self.optimizer.state[parameter], kept["state"][place])
 
 
 def _keep_precision(state: dict[str, Any], kept: dict[str, Any]) -> None:

@@ -60,8 +60,8 @@ class Plain:
         if unknown:
             raise SettingsError(
                 f"a group of parameters has {unknown[0]!r}, which has no effect: the algorithm descends "
-                "along gradients as they are; add weight decay to the loss, or, except with QGAdam, give an optimizer "
-                "that has the option: local=lambda p: torch.optim.SGD(p, ...)"
+                "along gradients as they are; add weight decay to the loss or, with QGAdam, to its settings, or give "
+                "another method an optimizer that has the option: local=lambda p: torch.optim.SGD(p, ...)"
             )
 
     def current(self, k: int) -> Algorithm[Any] | None:

@@ -17,7 +17,7 @@ from d3gd.torch.checks import (
     require_local,
     require_named_tensors,
     require_same_agent,
-    require_same_run,
+    require_same_network,
     require_same_steps,
     require_undamaged,
 )
@@ -57,14 +57,18 @@ def read(
     """
     require_named_tensors(state_dict)
     theirs = {name: tensor for name, tensor in state_dict.items() if name.startswith(PREFIX)}
-    arrays = {name: _array(name, state_dict[name]) for name in state_dict.keys() - theirs.keys()}
-    require_same_steps(arrays, own)
+    names = sorted(state_dict.keys() - theirs.keys())  # what is sent of them goes in the same order on every rank
+    arrays = {name: _array(name, state_dict[name]) for name in names}
+    for require in (
+        require_same_network,
+        require_same_agent,
+        require_same_steps,
+    ):  # before shapes, which follow from them
+        require(arrays, own)
     later = tuple(_PREFIX + prefix for prefix in named_later(memory))
     fixed = {name: array for name, array in arrays.items() if not name.startswith(later)}
     require_fitting(fixed, {name: torch.tensor(own[name]).numpy() for name in own if not name.startswith(later)})
     require_undamaged(arrays)
-    require_same_agent(int(arrays["agent"]), int(own["agent"]))
-    require_same_run(arrays, own)
     require_local(found=bool(theirs), wanted=local)
     return arrays, theirs
 

@@ -114,3 +114,15 @@ def test_a_gap_is_computed_only_where_rounds_of_mixing_do_not_bound_it(monkeypat
     algorithm = d3gd.PerronD3GD(step_size=0.1, rule="fixed", correct=False)  # has no use for a gain
     net = network(algorithm, slow, d3gd.weights.metropolis(slow))
     assert algorithm.init(net, np.zeros((700, 1))).rule.gain == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("momentum", "agents"), [(0.9, 4), (0.5, 7)])
+@pytest.mark.parametrize("kind", [d3gd.PerronD3GD, d3gd.QGAdam])
+def test_on_one_way_rings_momentum_is_refused_from_some_length_on(kind, momentum, agents):
+    def run(n):
+        problem = d3gd.problems.quadratic(agents=n, dim=2)
+        d3gd.run(kind(step_size=0.01, momentum=momentum), d3gd.graphs.ring(n), problem, iterations=1)
+
+    run(agents - 1)
+    with pytest.raises(d3gd.errors.SettingsError, match="use a smaller momentum"):
+        run(agents)

@@ -40,6 +40,17 @@ def test_every_site_gets_a_folder_with_its_own_data(hosts, example, tmp_path):
     assert min(sizes) < 10  # classes: sites do not have all of them
 
 
+def test_a_second_run_in_the_same_folder_says_what_to_do(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["run.py", "--prepare"])
+    monkeypatch.chdir(tmp_path)
+    example.main()
+    with pytest.raises(SystemExit, match="2"):
+        example.main()
+    printed = capsys.readouterr().err
+    assert "[--out OUT]" in printed
+    assert "error: sites is not empty; choose a new folder" in printed
+
+
 def test_the_containers_run_commands_that_are_there_on_folders_that_are_there(example, tmp_path):
     """No engine runs here: what the file names is compared with what the example writes."""
     services = pytest.importorskip("yaml").safe_load((EXAMPLE / "compose.yml").read_text())["services"]
