@@ -216,3 +216,10 @@ def test_mistakes_are_told():
     pruned = d3gd.Compressed(method=d3gd.ACGT(step_size=0.1))
     with pytest.raises(SettingsError, match="a method prunes links"):
         d3gd.run(pruned, d3gd.graphs.complete(6), quadratics, iterations=3)
+
+
+def test_what_a_method_needs_is_said_of_it_and_not_of_what_is_around_it():
+    local = d3gd.Local(method=d3gd.EXTRA(step_size=0.1), optimizer=d3gd.Momentum())
+    for algorithm in (local, d3gd.Compressed(method=local, compress="int8")):
+        with pytest.raises(d3gd.errors.GraphError, match="EXTRA needs undirected links"):
+            d3gd.run(algorithm, d3gd.graphs.ring(4), d3gd.problems.quadratic(agents=4, dim=2), iterations=1)
