@@ -100,7 +100,8 @@ def test_copies_are_sent_in_one_order_after_a_state_is_loaded():
     class Held(NamedTuple):
         held: Copies
 
-    own = saved(Held({}), {"agent": 0, "every": 1, "network": 0}, [])
+    counts = {"agent": 0, "every": 1, "network": 0, "iteration": 3, "skipped": 0}
+    own = saved(Held({}), counts, [])
     names = [f"state.held.m{i}" for i in range(20)]
     state = {name: torch.tensor(array) for name, array in own.items()} | dict.fromkeys(names[::-1], torch.zeros(1, 2))
     arrays, _ = read(state, own, Held({}), local=False)

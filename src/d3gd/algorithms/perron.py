@@ -63,8 +63,8 @@ class PerronD3GD(Algorithm[PerronState]):
     differences between agents with :math:`\gamma` alone. The momentum of an agent's own gradients
     (:class:`d3gd.Momentum`) would carry their difference to those of others :math:`1 / (1 - \mu)` times as far. At
     rest q is zero, so that the limit is the same. Where models would overshoot from one iteration to the next, as on a
-    torus or a star, agents put more weight on themselves (:mod:`d3gd.rules.mixing`). On long one-way cycles it is
-    unstable, and refused.
+    torus or a star, agents put more weight on themselves (:mod:`d3gd.rules.mixing`). On one-way cycles it is
+    unstable, and refused: 0.9 on those of four agents and more, 0.5 from seven on.
 
     Where messages may fail, :math:`\pi_i` is measured and the correction leaks, so that the method stays unbiased
     (:mod:`d3gd.rules.failing`); then it sends d + n + 1 numbers, one more than Di-DGD.

@@ -13,7 +13,7 @@ unit circle if and only if
 
 With curvature h, the same at all agents, :math:`\mu` becomes :math:`\mu (1 - \gamma h)` in the first and last term.
 Where :math:`\gamma h = 1`, the mode is :math:`1 - \beta (1 - \mu)` alone. Under momentum a mode has three roots, and is
-solved as a matrix (:func:`decay`). On long one-way cycles momentum is unstable, with a correction and without.
+solved as a matrix (:func:`decay`). On one-way cycles momentum is unstable, with a correction and without.
 """
 
 from typing import NamedTuple
