@@ -9,6 +9,7 @@ from torch import nn
 
 import d3gd
 from d3gd.errors import D3GDError, DivergedError
+from d3gd.kernels.buffers import Buffers
 from d3gd.torch import DecentralizedOptimizer, network, rows, slices
 from d3gd.transports.threads import Thread, on_threads
 
@@ -286,3 +287,13 @@ def test_changes_by_others_are_told_between_exchanges(small_slices):
         net[0].weight.mul_(2)
     with pytest.raises(D3GDError, match="was changed since the last step"):
         opt.step()
+
+
+def test_any_part_of_a_row_is_that_of_the_whole():
+    tensors = [torch.arange(3.0), torch.empty(0), None, torch.arange(4.0, 6.0).double()]
+    row = rows.Row(tensors, [3, 0, 4, 2], np.float32, Buffers(1))
+    whole = row.whole().copy()
+    assert whole.tolist() == [[0, 1, 2, 0, 0, 0, 0, 4, 5]]
+    for first in range(9):
+        for last in range(first + 1, 10):
+            assert np.array_equal(row.part(first, last), whole[:, first:last])

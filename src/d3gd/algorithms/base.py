@@ -83,7 +83,9 @@ class Heading(NamedTuple):
 
     def precise(self, net: Network) -> "Heading":
         """Return a heading whose offset has the precision of models, as they move."""
-        return self if isinstance(self.offset, int | float) else self._replace(offset=net.precise(self.offset))
+        if isinstance(self.offset, int | float) or self.offset.dtype == net.dtype:
+            return self
+        return self._replace(offset=net.precise(self.offset))
 
     def part(self, first: int, last: int) -> "Heading":
         """Return the heading of some coordinates."""
@@ -91,7 +93,8 @@ class Heading(NamedTuple):
 
     def _columns(self, net: Network, x: Floats) -> list[Floats]:
         """Return offset and factor as arrays."""
-        return [np.full((len(x), 1), p) if isinstance(p, int | float) else p for p in reversed(self.precise(net))]
+        factor, offset = self.precise(net)
+        return [np.full((len(x), 1), p) if isinstance(p, int | float) else p for p in (offset, factor)]
 
 
 class Algorithm(Generic[S]):

@@ -1,7 +1,8 @@
 """Tensors as the row of numbers that is an agent's model."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate
 from math import isfinite
 from typing import Any
 
@@ -13,7 +14,7 @@ from d3gd.kernels.buffers import Buffers
 from d3gd.kernels.tensors import DeviceRows, torch_dtype
 
 _SOME = 4096  # numbers of a tensor by which it is recognized
-_MANY = 1 << 12  # numbers of a tensor that are looked at in any case
+_MANY = 1 << 10  # numbers of a tensor that are looked at in any case
 
 
 class Row:
@@ -30,16 +31,19 @@ class Row:
         self, tensors: Sequence[torch.Tensor | None], sizes: Sequence[int], dtype: Any, buffers: Buffers
     ) -> None:
         self._tensors = [None if tensor is None else _flat(tensor) for tensor in tensors]
-        self._ends = np.cumsum([0, *sizes]).tolist()
+        self._ends = [0, *accumulate(sizes)]
         self._dtype, self._buffers = np.dtype(dtype), buffers
         self.dim = self._ends[-1]
 
     def part(self, first: int, last: int) -> Floats:
         """Return the numbers ``first`` to ``last - 1``, (1, last - first); they must not be changed."""
         found: Floats | None = None
-        for tensor, (begin, end) in zip(self._tensors, pairwise(self._ends), strict=True):
+        for place in range(bisect_right(self._ends, first) - 1, len(self._tensors)):
+            tensor, begin, end = self._tensors[place], self._ends[place], self._ends[place + 1]
+            if begin >= last:
+                break
             low, high = max(first, begin), min(last, end)
-            if low >= high:
+            if low >= high:  # an empty tensor
                 continue
             piece = None if tensor is None else tensor[low - begin : high - begin]
             if found is None:
@@ -81,7 +85,7 @@ def is_finite(numbers: Any) -> bool:
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
     dense = tensor.to_dense() if tensor.is_sparse else tensor
-    return dense.detach().reshape(-1)
+    return (dense.detach() if dense.requires_grad else dense).reshape(-1)
 
 
 def _is_array(tensor: torch.Tensor, dtype: Any) -> bool:

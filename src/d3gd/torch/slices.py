@@ -144,7 +144,7 @@ def finite_sum(row: Floats) -> float:
 
 def put(values: Array, into: Array) -> None:
     """Write values to their place, unless they are there already."""
-    if values.ctypes.data != into.ctypes.data:
+    if values is not into and values.ctypes.data != into.ctypes.data:
         into[:] = values
 
 
