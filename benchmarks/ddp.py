@@ -67,9 +67,11 @@ def _launched(python, ranks, *options):
     command = [python, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), __file__, *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **({} if "--memory" in options else MEMORY)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False, env=environment)
-    if done.returncode:
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    complete = "--rival" in options and len(rows) == len(SIZES)  # it sometimes aborts when it ends
+    if done.returncode and not complete:
         raise RuntimeError(done.stderr[-3000:])
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return rows
 
 
 def network(numbers):
