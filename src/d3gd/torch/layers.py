@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import distributed
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.parallel import DistributedDataParallel
 
@@ -15,6 +16,8 @@ from d3gd.errors import SettingsError
 
 def require_apart(parameters: Sequence[torch.Tensor]) -> None:
     """Raise an error if the model is in DDP or FSDP, which would average the gradients of all processes, too."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return  # neither can be; a search takes some tenths of a second where there are many objects
     wanted = {id(parameter) for parameter in parameters}
     fsdp = sys.modules.get("torch.distributed.fsdp")  # slow to import, and there if a model is wrapped in it
     kinds = DistributedDataParallel, getattr(fsdp, "FullyShardedDataParallel", None)
