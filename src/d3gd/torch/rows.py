@@ -32,7 +32,7 @@ class Row:
     ) -> None:
         self._tensors = [None if tensor is None else _flat(tensor) for tensor in tensors]
         self._ends = [0, *accumulate(sizes)]
-        self._dtype, self._buffers = np.dtype(dtype), buffers
+        self._dtype, self._torch_dtype, self._buffers = np.dtype(dtype), torch_dtype(dtype), buffers
         self.dim = self._ends[-1]
 
     def part(self, first: int, last: int) -> Floats:
@@ -47,7 +47,7 @@ class Row:
                 continue
             piece = None if tensor is None else tensor[low - begin : high - begin]
             if found is None:
-                if piece is not None and (low, high) == (first, last) and _is_array(piece, self._dtype):
+                if piece is not None and (low, high) == (first, last) and _is_array(piece, self._torch_dtype):
                     return piece.numpy()[None]
                 found = self._buffers.empty((1, last - first), self._dtype)
             into = found[0, low - first : high - first]
@@ -60,7 +60,7 @@ class Row:
     def whole(self) -> Floats:
         """Return all numbers in a new array."""
         found: Floats = self._buffers.empty((1, self.dim), self._dtype)
-        if all(tensor is not None and _is_array(tensor, self._dtype) for tensor in self._tensors):
+        if all(tensor is not None and _is_array(tensor, self._torch_dtype) for tensor in self._tensors):
             torch.cat(self._tensors, out=torch.from_numpy(found[0]))  # type: ignore[arg-type]  # none is None
         else:
             found[...] = self.part(0, self.dim)
@@ -88,9 +88,9 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     return (dense.detach() if dense.requires_grad else dense).reshape(-1)
 
 
-def _is_array(tensor: torch.Tensor, dtype: Any) -> bool:
+def _is_array(tensor: torch.Tensor, dtype: torch.dtype) -> bool:
     """Whether NumPy can read a tensor where it is."""
-    return tensor.device.type == "cpu" and tensor.dtype == torch_dtype(dtype)
+    return tensor.dtype == dtype and tensor.device.type == "cpu"
 
 
 def gathered(tensors: Sequence[torch.Tensor], dtype: Any) -> Floats:
