@@ -69,6 +69,9 @@ CASES = {
         *((case, partial(d3gd.PerronD3GD, momentum=0.5)) for case in ("every", "not steered", "compress", "both")),
         *((case, partial(d3gd.QGAdam, momentum=0.5)) for case in ("every", "not steered", "compress", "both")),
         ("both, momentum", d3gd.FROST),
+        ("every", partial(d3gd.PerronD3GD, rule="planned")),  # looks at the directions of local steps
+        ("not steered", partial(d3gd.PerronD3GD, rule="planned")),
+        ("every", partial(d3gd.PerronD3GD, rule="fixed", perron="tracked")),
     ],
 )
 def test_it_follows_the_stacked_run_and_resumes_to_the_bit(case, method):

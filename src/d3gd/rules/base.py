@@ -54,7 +54,7 @@ class Rule(Part):
     """A part that chooses weights.
 
     Attributes:
-        looks: Whether it looks at gradients.
+        looks: Whether it looks at gradients, in ``begin`` and ``carry``, which are called only then after local steps.
     """
 
     looks = False
